@@ -1,0 +1,1 @@
+"""Reads what the suite wrote, and says what it means."""

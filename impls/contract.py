@@ -1,0 +1,187 @@
+"""What every implementation promises: how it is declared, listed, loaded and called.
+
+An implementation of operation `conv2d` called `cpu.example` is the file `impls/conv2d/cpu/example.py`. It holds one public
+function, named for the operation, under the decorator below. There is no registry.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import functools
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parent
+
+# What to install where an import fails, by the missing module's first name.
+CURES = {
+    "cupy": "install CuPy for your CUDA: pip install cupy-cuda13x",
+    "numba": "pip install numba",
+    "scipy": "pip install scipy",
+    "torch": "pip install torch==2.13.0",
+}
+
+
+class Unavailable(ImportError):
+    """An implementation cannot run here: a library, a compiler or a device is missing. The text says what to install."""
+
+
+@dataclass(frozen=True)
+class Implementation:
+    """One way to compute an operation: callable like the operation itself, with what its file declares."""
+
+    name: str
+    operation: str
+    function: Callable[..., Any] = field(repr=False)
+    device: str
+    family: str
+    summary: str
+    arrays: str
+    limits: Mapping[str, Any]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the operation: same arguments and errors for every implementation of it."""
+        return self.function(*args, **kwargs)
+
+    def unsupported(self, *shapes: tuple[int, ...], dtype: str = "float32", **arguments: Any) -> str | None:
+        """Say in words why this implementation cannot do that problem, or None where it can.
+
+        For conv2d: unsupported(input_shape, weight_shape, stride=1, padding=0, dilation=1, groups=1, dtype="float32").
+        Raises ValueError or TypeError, as a call would, where no implementation could.
+        """
+        return _arguments_module(self.operation).unsupported(self.limits, *shapes, dtype=dtype, **arguments)
+
+    def to_device(self, array: Any) -> Any:
+        """Copy a NumPy array to where this implementation takes it from; on the CPU the array itself."""
+        if self.arrays == "cupy":
+            return importlib.import_module("cupy").asarray(array)
+        if self.arrays == "torch":
+            return importlib.import_module("torch").as_tensor(array, device="cuda")
+        return array
+
+    def to_numpy(self, array: Any) -> Any:
+        """Bring a result back as a NumPy array."""
+        if self.arrays == "cupy":
+            return importlib.import_module("cupy").asnumpy(array)
+        if self.arrays == "torch":
+            return array.cpu().numpy()
+        return array
+
+    def synchronize(self) -> None:
+        """Wait until the device has done all it was given; nothing to do on the CPU."""
+        if self.arrays == "cupy":
+            importlib.import_module("cupy").cuda.get_current_stream().synchronize()
+        elif self.arrays == "torch":
+            importlib.import_module("torch").cuda.synchronize()
+
+
+def implementation(
+    *, device: str, family: str, summary: str, arrays: str = "numpy", limits: Mapping[str, Any] | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declare the function below it as an implementation of the operation it is named for.
+
+    device: "cpu" or "cuda". family: the kind of algorithm ("direct", "im2col", "fft", "winograd", ...). summary: one line.
+    arrays: whose arrays it takes and returns, "numpy", "cupy" or "torch". limits: the only values it supports of some
+    arguments, {"stride": 1}. All of them literals, so that they can be read without importing the file.
+
+    The function is called with checked arguments in one form: stride and dilation as pairs, padding as
+    ((top, bottom), (left, right)). Whoever calls it gets the same error for the same mistake everywhere.
+    """
+    declared = {"device": device, "family": family, "summary": summary, "arrays": arrays, "limits": dict(limits or {})}
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        check = _arguments_module(function.__name__).checker(arrays, declared["limits"])
+
+        @functools.wraps(function)
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            return function(*check(*args, **kwargs))
+
+        checked.declared = declared  # type: ignore[attr-defined]
+        return checked
+
+    return decorate
+
+
+def names(operation: str = "conv2d", device: str | None = None) -> list[str]:
+    """List the implementations of an operation, sorted; `device` keeps those for "cpu" or "cuda".
+
+    Raises LookupError for an unknown operation. Imports none of the files.
+    """
+    found = sorted(_files(operation))
+    if device is None:
+        return found
+    return [name for name in found if declaration(name, operation)["device"] == device]
+
+
+def declaration(name: str, operation: str = "conv2d") -> dict[str, Any]:
+    """Read what a file declares (device, family, summary, arrays, limits) without importing it."""
+    tree = ast.parse(_file(name, operation).read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name == operation:
+            for decorator in node.decorator_list:
+                if isinstance(decorator, ast.Call):
+                    literals = {word.arg: ast.literal_eval(word.value) for word in decorator.keywords if word.arg}
+                    return {"arrays": "numpy", "limits": {}, **literals}
+    raise LookupError(f"{name}: {operation}() with its @implementation(...) is missing from the file")
+
+
+def load(name: str, operation: str = "conv2d") -> Implementation:
+    """Import one implementation.
+
+    Raises LookupError for an unknown name, with near matches, and Unavailable where it cannot run here.
+    """
+    _file(name, operation)
+    try:
+        module = importlib.import_module(f"impls.{operation}.{name}")
+    except Unavailable:
+        raise
+    except ImportError as error:
+        raise Unavailable(f"{name} cannot be imported: {error}; {_cure(error)}") from error
+    return wrap(name, getattr(module, operation))
+
+
+def wrap(name: str, function: Callable[..., Any]) -> Implementation:
+    """Make an Implementation of a decorated function; load() does it for files, this for functions from elsewhere."""
+    declared = getattr(function, "declared", None)
+    if declared is None:
+        raise TypeError(f"{name}: {function!r} lacks the decorator @impls.contract.implementation(...)")
+    return Implementation(name=name, operation=function.__name__, function=function, **declared)
+
+
+def _cure(error: ImportError) -> str:
+    missing = (error.name or "").split(".")
+    if missing[0] == "impls":
+        return "its compiled part is missing: install convbench where a C compiler is, with pip install ."
+    return CURES.get(missing[0], "install what the message names")
+
+
+def _arguments_module(operation: str) -> Any:
+    return importlib.import_module(f"impls.{operation}.arguments")
+
+
+def _operations() -> list[str]:
+    return sorted(path.parent.name for path in FOLDER.glob("*/arguments.py"))
+
+
+def _files(operation: str) -> dict[str, Path]:
+    if operation not in _operations():
+        raise LookupError(_unknown("operation", operation, _operations()))
+    files = (FOLDER / operation).glob("*/[!_]*.py")
+    return {f"{path.parent.name}.{path.stem}": path for path in files}
+
+
+def _file(name: str, operation: str) -> Path:
+    files = _files(operation)
+    if name not in files:
+        raise LookupError(_unknown(f"implementation of {operation}", name, sorted(files)))
+    return files[name]
+
+
+def _unknown(kind: str, name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or [k for k in known if name in k]
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
+    return f"no {kind} is called {name!r}; {hint}"

@@ -1,0 +1,1 @@
+"""conv2d on the CPU, without a patch matrix."""

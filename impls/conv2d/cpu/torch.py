@@ -1,0 +1,17 @@
+"""torch.nn.functional.conv2d on the CPU: oneDNN's direct kernels or a native patch matrix, as torch chooses.
+
+2 N K P Q (C/g) R S FLOPs. The baseline of every table.
+"""
+
+from torch.nn import functional
+
+from impls.contract import implementation
+from impls.conv2d.tensors import pad_unevenly, tensor
+
+
+@implementation(device="cpu", family="library", summary="torch.nn.functional.conv2d")
+def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
+    image, padding = pad_unevenly(tensor(input), padding)
+    start = None if bias is None else tensor(bias)
+    return functional.conv2d(image, tensor(weight), start, stride, padding, dilation, groups).numpy()

@@ -1,0 +1,23 @@
+"""Sliding windows and one contraction over channels and taps.
+
+2 N K P Q (C/g) R S FLOPs; the contraction copies the windows, N C P Q R S elements, before it multiplies.
+"""
+
+import numpy as np
+
+from impls.contract import implementation
+from impls.conv2d import geometry
+
+
+@implementation(device="cpu", family="windows", summary="NumPy: sliding_window_view and tensordot")
+def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
+    windows = geometry.windows(geometry.pad(input, padding), weight.shape[2:], stride, dilation)
+    n, _, p, q = windows.shape[:4]
+    output = np.empty((n, len(weight), p, q), input.dtype)
+    outputs, channels = len(weight) // groups, weight.shape[1]
+    for group in range(groups):
+        of, to = slice(group * channels, (group + 1) * channels), slice(group * outputs, (group + 1) * outputs)
+        # Weight first: the result is (K/groups, N, P, Q), whose images are contiguous.
+        output[:, to] = np.tensordot(weight[to], windows[:, of], axes=((1, 2, 3), (1, 4, 5))).swapaxes(0, 1)
+    return geometry.add_bias(output, bias)

@@ -1,0 +1,1 @@
+"""conv2d on a CUDA device."""

@@ -1,0 +1,22 @@
+"""torch.nn.functional.conv2d on a CUDA device, float32 as float32.
+
+2 N K P Q (C/g) R S FLOPs or fewer where cuDNN picks a fast algorithm. TensorFloat-32 is off, and cuDNN chooses by its
+heuristics, not by trying (cudnn.benchmark off), so that a call's time does not depend on the calls before it.
+"""
+
+import torch
+from torch.nn import functional
+
+from impls.contract import Unavailable, implementation
+from impls.conv2d.tensors import pad_unevenly
+
+if not torch.cuda.is_available():
+    raise Unavailable("gpu.torch needs a CUDA device and torch built for CUDA; torch sees none here")
+
+
+@implementation(device="cuda", family="library", summary="torch.nn.functional.conv2d, TF32 off", arrays="torch")
+def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
+    image, padding = pad_unevenly(input, padding)
+    with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=False, allow_tf32=False):
+        return functional.conv2d(image, weight, bias, stride, padding, dilation, groups)

@@ -1,0 +1,23 @@
+"""NumPy arrays as torch tensors on the CPU, for the implementations that call torch."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from impls.conv2d.arguments import Pair
+
+
+def tensor(array: np.ndarray) -> torch.Tensor:
+    """Share the array's memory; copy what torch cannot share: negative strides and read-only memory."""
+    if not array.flags.writeable or min(array.strides, default=0) < 0:
+        array = np.array(array, order="C")
+    return torch.from_numpy(array)
+
+
+def pad_unevenly(image: torch.Tensor, padding: tuple[Pair, Pair]) -> tuple[torch.Tensor, Pair]:
+    """Return an image and a padding torch's operators accept: one number an axis, so uneven padding is done first."""
+    (top, bottom), (left, right) = padding
+    if (top, left) == (bottom, right):
+        return image, (top, left)
+    return torch.nn.functional.pad(image, (left, right, top, bottom)), (0, 0)
