@@ -32,15 +32,19 @@ def _rows(input, weight, bias, output, stride, pad, dilation, groups):
                 for s in range(taps_x):
                     factor = weight[k, c, r, s]
                     offset = s * dilation[1] - pad[1]
-                    # The pixels for which 0 <= q * stride + offset < width of the input.
+                    # The pixels for which 0 <= q * stride + offset < width of the input. As slices: an index that starts
+                    # at zero spares Numba its test for negative ones, without which nothing is vectorised.
                     start = max(0, (stride[1] - 1 - offset) // stride[1])
-                    stop = min(width, (in_width - 1 - offset) // stride[1] + 1)
+                    stop = max(start, min(width, (in_width - 1 - offset) // stride[1] + 1))
+                    pixels = target[start:stop]
                     if stride[1] == 1:
-                        for q in range(start, stop):
-                            target[q] += factor * source[q + offset]
-                    else:
-                        for q in range(start, stop):
-                            target[q] += factor * source[q * stride[1] + offset]
+                        shifted = source[start + offset : stop + offset]
+                        for q in range(len(pixels)):
+                            pixels[q] += factor * shifted[q]
+                    elif stop > start:
+                        spread = source[start * stride[1] + offset :: stride[1]]
+                        for q in range(len(pixels)):
+                            pixels[q] += factor * spread[q]
 
 
 @implementation(device="cpu", family="direct", summary="Numba: rows in cache, vectorised along the row, threaded")

@@ -3,10 +3,7 @@
 2 N K P Q (C/g) R S FLOPs, no extra memory: padding is skipped, not copied.
 """
 
-try:
-    import cupy
-except ImportError as error:
-    raise ImportError(f"CuPy is missing ({error})", name="cupy") from error
+import cupy
 
 from impls.contract import Unavailable, implementation
 from impls.conv2d.arguments import output_shape
