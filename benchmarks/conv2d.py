@@ -1,0 +1,161 @@
+"""conv2d: cheap sweeps along one axis around a base point, the layers people run, and what a call costs besides time."""
+
+from __future__ import annotations
+
+import hashlib
+import types
+from collections.abc import Callable, Mapping
+
+from benchmarks import cell, memory, startup
+from benchmarks.clock import cold
+from benchmarks.problems import Problem, load_set
+from benchmarks.threads import COUNTS, resolve
+
+IMPLEMENTATIONS = cell.implementations("conv2d")
+SETS = ("filters", "mnist", "resnet50", "vgg16", "mobilenet", "deepbench")
+
+
+def _along(template: str, *values: int, **data) -> dict[int, Problem]:
+    """Problems along one axis: {0} in the label is the axis's value, {1} half of it, for padding."""
+    return {value: Problem.parse(template.format(value, value // 2), **data) for value in values}
+
+
+def _named(*labels: str) -> dict[str, Problem]:
+    return {label: Problem.parse(label) for label in labels}
+
+
+def _call(self, *params):
+    self.cell.call()
+
+
+class _Conv2d:
+    """What the classes below share. The implementation is their first parameter, so that asv's pages overlay them.
+
+    A class names its second parameter, `axis`, and gives the problem for each of its values; `quick` are the values that
+    a short run measures. What readers of results need travels as attributes of its function: asv copies those of functions,
+    not of classes, into benchmarks.json, so every class has a copy of its own.
+    """
+
+    timeout = 60
+    axis = "problem"
+    problems: Mapping = types.MappingProxyType({})
+    quick: tuple = ()
+    further: Mapping = types.MappingProxyType({})  # parameters after the second: name to values
+    unit = "seconds"
+
+    def __init_subclass__(cls, name: str = "time_conv2d", function: Callable = _call) -> None:
+        cls.params = (IMPLEMENTATIONS, list(cls.problems), *map(list, cls.further.values()))
+        cls.param_names = ("implementation", cls.axis, *cls.further)
+        described = {repr(value): problem.describe() for value, problem in cls.problems.items()}
+        # asv drops old results when the version changes, and only then: old times belong to old problems.
+        cls.version = hashlib.sha256(repr([described, name]).encode()).hexdigest()[:12]
+        own = types.FunctionType(function.__code__, function.__globals__, name)
+        own.problems = described  # type: ignore[attr-defined]
+        own.axis = cls.axis  # type: ignore[attr-defined]
+        own.quick = [repr(value) for value in cls.quick]  # type: ignore[attr-defined]
+        own.baseline = "cpu.torch"  # type: ignore[attr-defined]
+        setattr(cls, name, own)
+
+    def setup(self, implementation, value, *further):
+        self.cell = cell.prepare(implementation, self.problems[value])
+
+
+class ImageSize(_Conv2d):
+    """A 3x3 box filter on a photograph of one channel, 7x7 to 4096x4096."""
+
+    axis = "size"
+    problems = {  # noqa: RUF012
+        f"{h}x{w}": Problem.parse(f"n1c1h{h}w{w}k1r3s3p1", data="photo", filter="box")
+        for h, w in [*((n, n) for n in (7, 16, 32, 64, 128, 256, 512, 1024)), (1080, 1920), (2048, 2048), (2160, 3840)]
+        + [(4096, 4096)]
+    }
+    quick = ("7x7", "64x64", "256x256", "1024x1024", "1080x1920", "2160x3840")
+
+
+class KernelSize(_Conv2d):
+    """A box filter of growing size on a photograph of 512x512."""
+
+    axis = "kernel"
+    problems = _along("n1c1h512w512k1r{0}s{0}p{1}", 1, 3, 5, 7, 9, 11, 15, 21, 31, data="photo", filter="box")
+    quick = (3, 7, 15)
+
+
+class Batch(_Conv2d):
+    """MNIST's images through a first layer of 32 channels, one image to 1000."""
+
+    axis = "batch"
+    problems = _along("n{0}c1h28w28k32r3s3", 1, 3, 10, 30, 100, 300, 1000)
+    quick = (1, 30, 1000)
+
+
+class Channels(_Conv2d):
+    """A 3x3 layer on 28x28 pixels with as many channels out as in, 1 to 512."""
+
+    axis = "channels"
+    problems = _along("n1c{0}h28w28k{0}r3s3p1", 1, 3, 8, 16, 32, 64, 128, 256, 512)
+    quick = (3, 32, 256)
+
+
+class Threads(_Conv2d):
+    """Three problems on one thread to all the machine's cores."""
+
+    problems = {  # noqa: RUF012
+        "n1c1h1080w1920k1r3s3p1": Problem.parse("n1c1h1080w1920k1r3s3p1", data="photo", filter="box"),
+        **_named("n1c64h56w56k64r3s3p1", "n1000c1h28w28k3r3s3"),
+    }
+    further = {"threads": COUNTS}  # noqa: RUF012
+
+    def setup(self, implementation, value, count):
+        self.cell = cell.prepare(implementation, self.problems[value], resolve(count))
+
+
+class Layers(_Conv2d):
+    """The layers of named networks and filters people use; their sources stand in problems/."""
+
+    problems = {f"{name}/{title}": problem for name in SETS for title, problem in load_set(name).items()}  # noqa: RUF012
+    quick = (
+        "filters/sharpen-n1c3h1080w1920k3r3s3p1g3",
+        "mnist/n1000c1h28w28k3r3s3",
+        "resnet50/n1c3h224w224k64r7s7t2p3",
+        "resnet50/n1c64h56w56k64r3s3p1",
+        "resnet50/n1c256h14w14k1024r1s1",
+        "resnet50/n1c512h7w7k512r3s3p1",
+        "mobilenet/n1c128h56w56k128r3s3p1g128",
+        "deepbench/n4c1h161w700k32r5s20t2",
+    )
+
+
+class ColdCache(_Conv2d):
+    """Calls whose data has left the caches: a buffer larger than the last of them is rewritten before each."""
+
+    problems = _named("n1c1h256w256k1r3s3p1", "n1c64h56w56k64r3s3p1", "n1c512h7w7k512r3s3p1", "n1000c1h28w28k3r3s3")
+    number = 1
+    warmup_time = 0
+    repeat = (5, 20, 0.2)
+
+    def setup(self, implementation, value):
+        super().setup(implementation, value)
+        self.cell.block = cold(self.cell.call)
+
+
+class Memory(_Conv2d, name="track_peak_extra_bytes", function=memory.track):
+    """The most memory one call needs at a time beyond its input, weight and output."""
+
+    unit = "bytes"
+    problems = _named("n1c1h1080w1920k1r3s3p1", "n1c1h1080w1920k1r7s7p3", "n1c64h56w56k64r3s3p1", "n1000c1h28w28k3r3s3")
+    quick = ("n1c1h1080w1920k1r7s7p3", "n1c64h56w56k64r3s3p1")
+
+
+class Startup(_Conv2d, name="time_import_and_first_call"):
+    """Import and first call in a fresh interpreter, with Numba's cache on disk empty and filled."""
+
+    problems = _named("n1c1h64w64k1r3s3p1")
+    further = {"numba_cache": ("empty", "filled")}  # noqa: RUF012
+    number = 1
+    warmup_time = 0
+    repeat = 3
+    rounds = 1
+
+    def setup(self, implementation, value, numba_cache):
+        super().setup(implementation, value)
+        startup.restart(self.cell, implementation, self.problems[value], numba_cache)

@@ -1,0 +1,102 @@
+"""The benchmark types of this suite, which asv_runner finds in front of its own."""
+
+from __future__ import annotations
+
+import re
+
+from asv_runner.benchmarks import benchmark_types
+from asv_runner.benchmarks.mark import SkipNotImplemented
+from asv_runner.benchmarks.time import TimeBenchmark
+from asv_runner.benchmarks.track import TrackBenchmark
+
+from benchmarks import clock
+from benchmarks.record import Line
+
+
+class Skip(SkipNotImplemented):
+    """This cell has no time, for a reason that is no failure."""
+
+
+class _Recorded:
+    """Writes a line of the side file for every cell, whatever becomes of it.
+
+    The suite's classes prepare and check in setup() and leave a `cell` behind (benchmarks.cell.Cell).
+    """
+
+    def do_setup(self):
+        self.line = Line(self.name, [repr(value) for value in self._current_params])
+        try:
+            for setup in self._setups:
+                setup(*self._build_params())
+        except Skip as skip:
+            self.line.close("skipped", str(skip))
+            print(f"skipped: {skip}")
+            return True
+        except Exception as error:
+            self._fail(error)
+            raise
+        return False
+
+    def do_run(self):
+        try:
+            return super().do_run()
+        except Exception as error:
+            self._fail(error)
+            raise
+
+    def _fail(self, error):
+        self.line.close("failed", f"{type(error).__name__}: {error}")
+
+
+class CheckedTime(_Recorded, TimeBenchmark):
+    """Times a prepared cell in blocks, checks its last timed output, and returns samples as asv stores them.
+
+    asv's attributes keep their meaning: sample_time, warmup_time, repeat, number, rounds. What differs from asv's own
+    type: `setup` runs once and not before every call, and a wrong answer has no time.
+    """
+
+    name_regex = re.compile("^time_.+$")
+
+    def run(self, *params):
+        cell = self.func.__self__.cell
+        measured = clock.measure(cell.block, self._plan())
+        facts = cell.verify(measured.output)
+        self.line.close(
+            "ok",
+            samples=[float(f"{sample:.6g}") for sample in measured.samples],
+            number=measured.number,
+            called=round(cell.called + measured.called, 6),
+            threads=cell.threads,
+            **facts,
+        )
+        return {"samples": measured.samples, "number": measured.number}
+
+    def _plan(self):
+        default = clock.Plan()
+        repeat = self.repeat or default.repeat
+        return clock.Plan(
+            sample_time=self.sample_time,
+            warmup_time=default.warmup_time if self.warmup_time < 0 else self.warmup_time,
+            repeat=tuple(repeat) if isinstance(repeat, (tuple, list)) else (int(repeat), int(repeat), 0.0),
+            number=self.number,
+        )
+
+
+class CheckedTrack(_Recorded, TrackBenchmark):
+    """A figure that is not a time, with its line in the side file."""
+
+    def run(self, *params):
+        value = super().run(*params)
+        cell = self.func.__self__.cell
+        self.line.close("ok", value=value, called=round(cell.called, 6), threads=cell.threads, **cell.verify(None))
+        return value
+
+
+CheckedTrack.name_regex = TrackBenchmark.name_regex
+
+
+def register() -> None:
+    """Put the types above in front of asv_runner's, so that they match first."""
+    for kind in (CheckedTrack, CheckedTime):
+        if kind not in benchmark_types:
+            benchmark_types.insert(0, kind)
