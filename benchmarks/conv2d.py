@@ -110,7 +110,7 @@ class Threads(_Conv2d):
 
 
 class Layers(_Conv2d):
-    """The layers of named networks and filters people use; their sources stand in problems/."""
+    """The layers of named networks and filters people use; their sources stand in sets/."""
 
     problems = {f"{name}/{title}": problem for name in SETS for title, problem in load_set(name).items()}  # noqa: RUF012
     quick = (

@@ -1,7 +1,7 @@
 """Problems are data: what a convolution's shape is, how much work it takes, and where the shape comes from.
 
 A label spells the shape: n1c64h56w56k64r3s3p1 is input (1, 64, 56, 56), weight (64, 64, 3, 3), padding 1. Optional parts
-follow in this order: t2 (stride), p1 (padding), d2 (dilation), g64 (groups). Named sets lie in problems/*.toml.
+follow in this order: t2 (stride), p1 (padding), d2 (dilation), g64 (groups). Named sets lie in sets/*.toml.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-SETS = Path(__file__).parent / "problems"
+SETS = Path(__file__).parent / "sets"
 LABEL = re.compile(
     r"n(?P<n>\d+)c(?P<c>\d+)h(?P<h>\d+)w(?P<w>\d+)k(?P<k>\d+)r(?P<r>\d+)s(?P<s>\d+)"
     r"(?:t(?P<t>\d+))?(?:p(?P<p>\d+(?:x\d+)?))?(?:d(?P<d>\d+))?(?:g(?P<g>\d+))?"
@@ -129,7 +129,7 @@ class Problem:
 
 
 def load_set(name: str) -> dict[str, Problem]:
-    """Read problems/<name>.toml: {problem's name in the set: problem}, in the file's order."""
+    """Read sets/<name>.toml: {problem's name in the set: problem}, in the file's order."""
     with (SETS / f"{name}.toml").open("rb") as file:
         content = tomllib.load(file)
     shared = content.get("shared", {})
