@@ -8,6 +8,6 @@
 Importing this package needs NumPy alone; each implementation imports its library when it is loaded.
 """
 
-from impls.contract import Implementation, Unavailable, load, names
+from impls.contract import Implementation, Unavailable, load, names, wrap
 
-__all__ = ["Implementation", "Unavailable", "load", "names"]
+__all__ = ["Implementation", "Unavailable", "load", "names", "wrap"]

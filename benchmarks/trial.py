@@ -1,0 +1,132 @@
+"""Any shape, on the code as it lies here: every implementation checked, then timed in turn. Stores nothing."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from typing import Any
+
+import numpy as np
+
+import impls
+from benchmarks import ceilings, cell, clock, inputs, oracle, threads
+from benchmarks.problems import Problem
+from benchmarks.types import Skip
+
+GROUP = "convbench.implementations"  # entry points by which installed packages offer implementations
+WARM_UP = 0.1  # seconds
+LEAST = 5  # samples of each implementation, however slow it is
+
+
+def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield events: {"preparing": name}, {"sampled": share}, then {"ceiling": ...} and {"cell": ...} for each result.
+
+    request: input and weight as shapes; names; stride, padding ("same" or a pair), dilation, groups, dtype; threads;
+    seconds for each implementation. Raises ValueError, TypeError or LookupError for what nobody can compute.
+    """
+    problem = _problem(request)
+    offered = {entry.name: entry for entry in entry_points(group=GROUP)}
+    names = request["names"] or [*impls.names("conv2d"), *sorted(offered)]
+    count = request["threads"]
+    input, weight = inputs.make(problem)
+    known = oracle.reference(problem, input, weight)
+    ready: dict[str, cell.Cell] = {}
+    finished: list[dict[str, Any]] = []
+    pools: dict[str, int] | None = None
+    for name in names:
+        yield {"preparing": name}
+        try:
+            # A limit spares a user what he did not ask for; who names an implementation wants to wait for it.
+            if not request["names"] and (reason := cell.too_slow(name, problem)):
+                raise Skip(f"too slow here: {reason}")
+            function = _load(name, offered)
+            reason = function.unsupported(
+                problem.input_shape, problem.weight_shape, **problem.arguments, dtype=problem.dtype
+            )
+            if reason:
+                raise Skip(f"unsupported: {reason}")
+            pools = _set_threads(count, pools is None)
+            ready[name] = cell.check(function, problem, input, weight, known, pools)
+        except Skip as skip:
+            finished.append({"name": name, "status": "skipped", "reason": str(skip)})
+        except Exception as error:
+            finished.append({"name": name, "status": "failed", "reason": f"{type(error).__name__}: {error}"})
+    limits = {}
+    for name in (kind for kind in ceilings.CEILINGS if "fresh" not in ceilings.CEILINGS[kind]):
+        yield {"preparing": name}
+        try:
+            limits[name] = ceilings.prepare(name, count)
+        except Skip:
+            continue
+    measured: dict[str, clock.Measurement] = {}
+    for share in _in_turn({**limits, **ready}, request["seconds"], measured):
+        yield {"sampled": share}
+    for name in limits:
+        yield {"ceiling": ceilings.CEILINGS[name], "seconds": float(np.median(measured[name].samples))}
+    for name, prepared in ready.items():
+        try:
+            errors = prepared.verify(measured[name].output)
+            finished.append({"name": name, "status": "ok", "samples": measured[name].samples, **errors})
+        except oracle.WrongAnswer as error:
+            finished.append({"name": name, "status": "failed", "reason": f"after timing: {error}"})
+    for result in sorted(finished, key=lambda result: names.index(result["name"])):
+        yield {"cell": result, "problem": problem.describe()}
+
+
+def _in_turn(cells: dict[str, cell.Cell], seconds: float, measured: dict[str, clock.Measurement]) -> Iterator[float]:
+    """Sample cells alternately in random order, so that what the machine does meanwhile meets all of them alike."""
+    plan = clock.Plan(warmup_time=WARM_UP, repeat=(1, 1, 0.0))
+    for name, prepared in cells.items():
+        measured[name] = clock.measure(prepared.block, plan)
+    left = dict.fromkeys(cells, seconds)
+    samples: dict[str, list[float]] = {name: [] for name in cells}
+    outputs: dict[str, Any] = {}
+    generator = random.Random(0)
+    while left:
+        for name in generator.sample(sorted(left), len(left)):
+            number = measured[name].number
+            outputs.pop(name, None)
+            took, outputs[name] = cells[name].block(number)
+            samples[name].append(took / number)
+            left[name] -= took
+            if left[name] <= 0 and len(samples[name]) >= LEAST:
+                del left[name]
+        spent = sum(seconds - max(0.0, left.get(name, 0.0)) for name in cells)
+        yield spent / (seconds * len(cells))
+    for name in cells:
+        measured[name] = clock.Measurement(samples[name], measured[name].number, 0.0, outputs[name])
+
+
+def _set_threads(count: int, first: bool) -> dict[str, int]:
+    """Set the pools again after every load, since a library brings its own; confine the process once."""
+    if first:
+        have = len(threads.cores())
+        if count > have:
+            raise ValueError(f"threads={count}, but this machine has {have} cores")
+        threads.confine(count)
+    return threads.set_pools(count)
+
+
+def _load(name: str, offered: dict[str, Any]) -> Any:
+    if name in offered:
+        return impls.wrap(name, offered[name].load())
+    try:
+        return impls.load(name, "conv2d")
+    except impls.Unavailable as error:
+        raise Skip(f"unavailable: {error}") from error
+
+
+def _problem(request: dict[str, Any]) -> Problem:
+    (n, c, h, w), (k, channels, r, s) = request["input"], request["weight"]
+    dilation, padding = request["dilation"], request["padding"]
+    if padding == "same":
+        if r % 2 == 0 or s % 2 == 0 or request["stride"] != 1:
+            raise ValueError('padding="same" needs stride 1, and here odd kernel sizes; give the padding in numbers')
+        padding = (dilation * (r - 1) // 2, dilation * (s - 1) // 2)
+    problem = Problem(
+        n, c, h, w, k, r, s, request["stride"], tuple(padding), dilation, request["groups"], request["dtype"]
+    )
+    # What nobody can compute is said once, by the arguments' own check, before anything is made.
+    impls.load("cpu.loops").unsupported((n, c, h, w), (k, channels, r, s), **problem.arguments, dtype=problem.dtype)
+    return problem

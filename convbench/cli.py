@@ -1,0 +1,132 @@
+"""The command `convbench`: options in, the other modules' work, an exit status out."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+
+import click
+from rich.console import Console
+
+from convbench import measure, plan, project, results, roofline, table, trial
+
+# A table that is read by a program or a log has no screen to fit: this many characters hold nine implementations.
+WIDE = 160
+
+
+def console() -> Console:
+    """Standard output, as wide as the screen or, without one, wide enough for a table."""
+    return Console() if sys.stdout.isatty() else Console(width=WIDE)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="convbench")
+def main() -> None:
+    """Which convolution is fastest here, how far from this machine's limit, and did the last commit make it slower."""
+
+
+@main.command()
+@click.option("--bench", "-b", multiple=True, metavar="REGEX", help='Only cells whose "name(parameters)" matches.')
+@click.option("--implementation", "-i", multiple=True, metavar="GLOB", help="Only these implementations, as cpu.*.")
+@click.option("--quick", is_flag=True, help="A short selection of problems: minutes, not an hour.")
+@click.option("--again", is_flag=True, help="Measure what is there already, too.")
+@click.option("--busy", is_flag=True, help="Measure even while other things run here.")
+def run(bench: tuple[str, ...], implementation: tuple[str, ...], quick: bool, again: bool, busy: bool) -> None:
+    """Measure HEAD. Interrupted, the same command goes on where it stopped."""
+    out = console()
+    outcome = measure.measure(project.find(), plan.Selection(bench, implementation, quick), again, busy, out)
+    if outcome.failed:
+        raise click.ClickException(
+            f"{outcome.failed} of the cells failed and have no time; `convbench table` names them and says why"
+        )
+
+
+@main.command(name="table")
+@click.option("--bench", "-b", multiple=True, metavar="REGEX", help='Only cells whose "name(parameters)" matches.')
+@click.option("--implementation", "-i", multiple=True, metavar="GLOB", help="Only these implementations, as cpu.*.")
+@click.option("--machine", "machine_name", help="Another machine than the one measured last.")
+@click.option("--commit", help="Another commit than the one measured last.")
+@click.option("--baseline", help="What speed-ups are relative to, instead of the suite's own baseline.")
+@click.option("--json", "as_json", is_flag=True, help="One object a cell.")
+@click.option("--csv", "as_csv", is_flag=True, help="One line a cell.")
+def show_table(bench, implementation, machine_name, commit, baseline, as_json, as_csv) -> None:
+    """Show stored results: problems down, implementations across."""
+    here = project.find()
+    known = _readable(results.benchmarks, here.results)
+    stored = _latest(here, known, machine_name, commit)
+    cells = roofline.derive(stored.cells, roofline.from_cells(stored.cells, known), baseline)
+    wanted = set(plan.select(known, plan.Selection(bench, implementation)))
+    cells = cells[[(cell.benchmark, cell.params) in wanted for cell in cells.itertuples()]]
+    if not as_json and not as_csv:
+        cells = cells[cells.status != "not measured"]
+    if cells.empty:
+        raise click.ClickException("no results are left by these filters; `convbench table` without any shows what there is")
+    baselines = cells.baseline.dropna()
+    named = baseline or (baselines.iloc[0] if len(baselines) else None)
+    _print(cells, table.Notes(stored.machine, stored.commit, stored.environment, named), as_json, as_csv)
+
+
+@main.command(name="try")
+@click.argument("input", metavar="INPUT")
+@click.argument("weight", metavar="WEIGHT")
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option("--stride", type=click.IntRange(1), default=1, show_default=True)
+@click.option("--padding", default="0", show_default=True, help='A number, VERTICALxHORIZONTAL or "same".')
+@click.option("--dilation", type=click.IntRange(1), default=1, show_default=True)
+@click.option("--groups", type=click.IntRange(1), default=1, show_default=True)
+@click.option("--dtype", type=click.Choice(["float32", "float64"]), default="float32", show_default=True)
+@click.option("--threads", type=click.IntRange(1), default=1, show_default=True)
+@click.option("--seconds", type=click.FloatRange(0.01), default=0.5, show_default=True, help="For each implementation.")
+@click.option("--json", "as_json", is_flag=True, help="One object a cell.")
+@click.option("--csv", "as_csv", is_flag=True, help="One line a cell.")
+def try_shape(input, weight, names, as_json, as_csv, **options) -> None:
+    """Check and time your shape on the working tree, every implementation in turn. Stores nothing.
+
+    INPUT is NxCxHxW and WEIGHT KxCxRxS, with C the channels of a group: convbench try 1x64x56x56 128x64x3x3 --stride 2
+    """
+    request = trial.request(input, weight, names, options)
+    cells, notes = trial.run(project.find(), request, Console(stderr=True))
+    _print(cells, notes, as_json, as_csv)
+    failed = cells[cells.status == "failed"]
+    if len(failed):
+        raise click.ClickException(f"{', '.join(failed.implementation)} failed: wrong answers have no time")
+    if not (cells.status == "ok").any():
+        raise click.ClickException("nothing was timed; the reasons stand above")
+
+
+def _latest(here: project.Project, known: dict, machine_name: str | None, commit: str | None) -> results.Run:
+    """The newest readable results that fit; files that cannot be read are named and passed over."""
+    files = [path for path in results.result_files(here.results) if machine_name in (None, path.parent.name)]
+    if commit:
+        full = here.git("rev-parse", commit)
+        files = [path for path in files if path.name.startswith(full[:8])]
+    for path in reversed(files):
+        try:
+            return results.load(path, known)
+        except results.Unreadable as error:
+            results.warn(error)
+    asked = "".join(f" of {what}" for what in (machine_name, commit) if what)
+    raise click.ClickException(f"no results yet{asked} in {here.results.name}/: measure with `convbench run --quick` first")
+
+
+def _readable(read, *arguments):
+    try:
+        return read(*arguments)
+    except results.Unreadable as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _print(cells, notes: table.Notes, as_json: bool, as_csv: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(table.records(cells), indent=1))
+    elif as_csv:
+        writer = csv.DictWriter(sys.stdout, table.FIELDS)
+        writer.writeheader()
+        writer.writerows(table.records(cells))
+    else:
+        table.show(cells, notes, console())
+
+
+if __name__ == "__main__":
+    main()

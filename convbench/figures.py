@@ -1,0 +1,52 @@
+"""Numbers as a person reads them: only the digits that the data supports."""
+
+from __future__ import annotations
+
+import math
+
+UNITS = {
+    "seconds": ((1e-9, "ns"), (1e-6, "us"), (1e-3, "ms"), (1.0, "s")),
+    "bytes": ((1, "B"), (2**10, "KiB"), (2**20, "MiB"), (2**30, "GiB")),
+}
+MOST_DIGITS = 4  # beyond which no clock here is repeatable
+
+
+def digits(spread: float | None) -> int:
+    """How many digits a figure with this relative spread supports: 5 % supports two, 0.5 % three."""
+    if spread is None or math.isnan(spread):
+        return 3
+    if spread <= 0:
+        return MOST_DIGITS
+    return min(MOST_DIGITS, max(1, math.ceil(-math.log10(spread))))
+
+
+def quantity(value: float, unit: str, spread: float | None = None) -> str:
+    """A value with its unit, scaled to a readable size and rounded to the digits its spread supports."""
+    if value == 0:
+        return f"0 {UNITS.get(unit, ((1, unit),))[0][1]}"
+    if unit not in UNITS:
+        return f"{significant(value, digits(spread))} {unit}"
+    scale, name = max((u for u in UNITS[unit] if u[0] <= abs(value) * 1.0005), default=UNITS[unit][0])
+    return f"{significant(value / scale, digits(spread))} {name}"
+
+
+def significant(value: float, count: int) -> str:
+    """A number rounded to `count` significant digits, written without an exponent."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    places = count - 1 - math.floor(math.log10(abs(value)))
+    rounded = round(value, places)
+    return f"{rounded:.{max(0, places)}f}"
+
+
+def percent(share: float) -> str:
+    """A share as a percentage, with a digit after the point only below ten."""
+    value = 100 * share
+    if 0 < value < 0.1:
+        return "<0.1 %"
+    return f"{value:.1f} %" if value < 9.95 else f"{value:.0f} %"
+
+
+def ratio(value: float, spread: float | None = None) -> str:
+    """A speed-up: two digits, or one where the spread supports no more."""
+    return f"{significant(value, min(2, digits(spread)))}x"

@@ -1,0 +1,68 @@
+"""This machine: its name in the results, and whether it is quiet enough to measure on."""
+
+from __future__ import annotations
+
+import platform
+import re
+import time
+
+import click
+import psutil
+from asv import util
+from asv.machine import MachineCollection
+
+BUSY = 0.5  # cores in use by others from which a measurement on one core is disturbed
+STOLEN = 0.1  # share of its time that the host takes from this machine, likewise
+PATIENCE = 20  # seconds to wait for a short disturbance to end, an installation just finished for example
+
+
+def facts() -> dict[str, str]:
+    """What asv stores of a machine, named by its processor and cores. Host name and kernel stay out."""
+    cpu = util.get_cpu_info() or platform.machine()
+    cores = str(psutil.cpu_count() or 1)
+    model = re.sub(r"\((R|TM)\)|\bCPU\b|\bProcessor\b|@.*", "", cpu, flags=re.IGNORECASE)
+    name = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")
+    memory = f"{round(psutil.virtual_memory().total / 2**30)} GiB"
+    return {
+        "machine": f"{name}-{cores}cores",
+        "os": platform.system(),
+        "arch": platform.machine(),
+        "cpu": cpu,
+        "num_cpu": cores,
+        "ram": memory,
+    }
+
+
+def register() -> str:
+    """Tell asv about this machine, in its own file in the home folder; return the machine's name."""
+    known = facts()
+    try:
+        MachineCollection.save(known["machine"], known)
+    except OSError as error:
+        raise click.ClickException(
+            f"asv's machine file {MachineCollection.get_machine_file_path()} cannot be written: {error.strerror}"
+        ) from None
+    return known["machine"]
+
+
+def wait_until_quiet() -> None:
+    """Return once little else runs here. Raises ClickException that names what is busy where that takes too long."""
+    give_up = time.monotonic() + PATIENCE
+    while reason := busy():
+        if time.monotonic() > give_up:
+            raise click.ClickException(
+                f"this machine is too busy to measure on: {reason}; stop what runs beside it, or say --busy to measure anyway"
+            )
+
+
+def busy(seconds: float = 1.0) -> str | None:
+    """Watch for a second; say in words what disturbs, or None."""
+    share = psutil.cpu_times_percent(interval=seconds)
+    cores = psutil.cpu_count() or 1
+    stolen = getattr(share, "steal", 0.0) / 100
+    used = (100 - share.idle - getattr(share, "iowait", 0.0)) / 100 * cores - stolen * cores
+    if used > BUSY:
+        return f"other processes use {used:.1f} of {cores} cores"
+    if stolen > STOLEN:
+        return f"the host takes {stolen:.0%} of its time"
+    return None

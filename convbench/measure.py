@@ -1,0 +1,230 @@
+"""Measures a commit through asv so that nothing finished is ever lost."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import filelock
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from convbench import machine, plan, results
+from convbench.project import Project
+
+GRACE = 10  # seconds asv gets to end by itself when interrupted, before its whole process group is killed
+
+
+class Interrupted(Exception):
+    """The user pressed Ctrl-C, or the run was asked to end."""
+
+
+@dataclass
+class Outcome:
+    """What a run came to."""
+
+    file: Path | None = None
+    measured: int = 0
+    failed: int = 0
+
+
+def measure(project: Project, selection: plan.Selection, again: bool, busy: bool, console: Console) -> Outcome:
+    """Measure the selected cells of HEAD that are not there yet; `again` measures them all anew.
+
+    Raises ClickException in one sentence for everything that prevents it.
+    """
+    commit = project.git("rev-parse", "HEAD")
+    if project.git("status", "--porcelain", "--", ".", ":!results"):
+        console.print("uncommitted changes are not measured: commit them, or use `convbench try`", style="yellow")
+    with _lock(project), _termination_as_interrupt():
+        name = machine.register()
+        work = project.work / "run"
+        shutil.rmtree(work, ignore_errors=True)
+        (work / name).mkdir(parents=True)
+        if not busy:
+            machine.wait_until_quiet()
+        console.print(f"building commit {commit[:8]} (its first environment takes a few minutes)")
+        _asv(work, project, ["--bench", "just-discover", "--machine", name], work / "build.log")
+        known = results.benchmarks(work)
+        cells = plan.select(known, selection)
+        if not cells:
+            raise click.ClickException("no cell is called that; names look like conv2d.ImageSize.time_conv2d('cpu.torch', '256x256')")
+        _publish(work / "benchmarks.json", project.results / "benchmarks.json")
+        _publish(work / name / "machine.json", project.results / name / "machine.json")
+        return _steps(project, work, name, commit, known, cells, again, console)
+
+
+def _steps(project, work, name, commit, known, cells, again, console) -> Outcome:
+    folder = project.results / name
+    outcome = Outcome(file=_file(folder, commit))
+    todo = cells if again else plan.missing(cells, known, outcome.file)
+    earlier = plan.durations(sorted(folder.glob("*.cells.jsonl"), key=lambda path: path.stat().st_mtime))
+    steps = plan.steps(todo, known, earlier)
+    if not steps:
+        console.print(f"all {len(cells)} cells of {commit[:8]} are there already; --again measures them anew")
+        return outcome
+    estimate = plan.minutes(sum(step.seconds for step in steps))
+    there = f", {len(cells) - len(todo)} are there already" if len(todo) < len(cells) else ""
+    console.print(f"{len(todo)} cells in {len(steps)} classes{there}: about {estimate}")
+    for i, step in enumerate(steps):
+        try:
+            _step(project, work, name, commit, step, i, len(steps), outcome, console)
+        except (KeyboardInterrupt, Interrupted):
+            raise click.ClickException(
+                f"interrupted: {i} of {len(steps)} classes are kept, {step.name} is not; the same command goes on from there"
+            ) from None
+    if reason := machine.busy(0.2):
+        console.print(f"while this was measured the machine became busy: {reason}", style="yellow")
+    return outcome
+
+
+def _step(project, work, name, commit, step, index, steps, outcome, console) -> None:
+    """Measure one class into the private folder, then move its files to where everybody reads."""
+    if outcome.file:
+        shutil.copy2(outcome.file, work / name)
+    side = work / "cells.jsonl"
+    side.unlink(missing_ok=True)
+    before = time.monotonic()
+    total = len(step.cells) * step.rounds
+    with _progress(console) as progress:
+        task = progress.add_task(f"[{index + 1}/{steps}] {step.name}", total=total, now="")
+        arguments = ["--bench", step.pattern(), "--machine", name, "--record-samples"]
+        for _ in _asv_running(work, project, arguments, work / "asv.log", side):
+            line = plan.last_line(side)
+            now = ", ".join(results.plain(value) for value in line.get("params", []))
+            progress.update(task, completed=min(plan.count_lines(side), total), now=now)
+        progress.update(task, completed=total, now="")
+    produced = _file(work / name, commit)
+    if produced is None:
+        raise click.ClickException(f"asv wrote no results for {step.name}; its output: {_tail(work / 'asv.log')}")
+    target = project.results / name / produced.name
+    lines = results.side_lines(side)
+    if side.is_file():
+        _append(side, results.side_file(target))
+    _publish(produced, target)
+    outcome.file = target
+    outcome.measured += len(step.cells)
+    failed = sum(line["status"] == "failed" for line in lines.values())
+    outcome.failed += failed
+    times = sum(line["status"] == "ok" for line in lines.values())
+    done = f"{times} times, {len(lines) - times - failed} left out, {failed} FAILED" if lines else "done"
+    console.print(f"[{index + 1}/{steps}] {step.name}: {done}, {plan.minutes(time.monotonic() - before)}", highlight=False)
+
+
+def _asv(work: Path, project: Project, arguments: list[str], log: Path) -> None:
+    for _ in _asv_running(work, project, arguments, log, None):
+        pass
+
+
+def _asv_running(work: Path, project: Project, arguments: list[str], log: Path, side: Path | None) -> Iterator[None]:
+    """Run `asv run HEAD^!` with private results; yields while it runs and leaves no process behind, however it ends.
+
+    asv's own exit status 2 means that a benchmark failed, which the side file tells better.
+    """
+    command = [sys.executable, "-m", "convbench.private_asv", str(work), "run", "HEAD^!", *arguments]
+    environment = {**os.environ, **({"CONVBENCH_CELLS": str(side)} if side else {})}
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, cwd=project.root, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            while process.poll() is None:
+                yield
+                time.sleep(0.2)
+        finally:
+            _end(process)
+    if process.returncode not in (0, 2):
+        raise click.ClickException(f"asv ended with status {process.returncode}: {_tail(log)}")
+
+
+def _end(process: subprocess.Popen) -> None:
+    """End a process and every process it started: all of them are in a group of their own."""
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+@contextlib.contextmanager
+def _lock(project: Project) -> Iterator[None]:
+    """One run at a time: two would share the cores they measure."""
+    try:
+        project.work.mkdir(parents=True, exist_ok=True)
+        project.results.mkdir(parents=True, exist_ok=True)
+        with filelock.FileLock(project.work / "lock", timeout=0):
+            yield
+    except filelock.Timeout:
+        raise click.ClickException("another `convbench run` is measuring here; two at once would disturb each other") from None
+    except PermissionError as error:
+        raise click.ClickException(f"cannot write to {error.filename}: {error.strerror}") from None
+
+
+@contextlib.contextmanager
+def _termination_as_interrupt() -> Iterator[None]:
+    """A polite kill ends the run as Ctrl-C does: cleaned up, finished classes kept."""
+
+    def interrupt(*_):
+        raise Interrupted
+
+    previous = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    except (KeyboardInterrupt, Interrupted):
+        raise click.ClickException("interrupted before the first class; nothing was measured") from None
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def _file(folder: Path, commit: str) -> Path | None:
+    """The commit's results file in a machine's folder: the newest, should there be several environments."""
+    found = sorted(folder.glob(f"{commit[:8]}-*.json"), key=lambda path: path.stat().st_mtime)
+    return found[-1] if found else None
+
+
+def _publish(finished: Path, target: Path) -> None:
+    """Put a finished file where everybody reads, in one step, so that nobody ever sees half of it."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    beside = target.with_name(f".{target.name}.new")
+    shutil.copyfile(finished, beside)
+    os.replace(beside, target)
+
+
+def _append(lines: Path, target: Path) -> None:
+    """Add lines to a side file; the file as a whole is replaced, so that a crash leaves the old one."""
+    old = target.read_bytes() if target.is_file() else b""
+    joined = lines.with_name("joined.jsonl")
+    joined.write_bytes(old + lines.read_bytes())
+    _publish(joined, target)
+
+
+def _tail(log: Path) -> str:
+    """The last words of a log that say something."""
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    return " / ".join(lines[-6:])[-800:] or "it printed nothing"
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[now]}"),
+        console=console,
+        transient=True,
+    )

@@ -1,0 +1,132 @@
+"""Which cells a run measures, which of them are there already, and how long the rest will take."""
+
+from __future__ import annotations
+
+import fnmatch
+import itertools
+import json
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from convbench import results
+
+Cell = tuple[str, tuple[str, ...]]
+TYPICAL = 0.45  # seconds a cell and round on two cores, of cells never measured here; a third of them are skipped
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What the user asked for: regular expressions on "name(parameters)", implementation patterns, a short run or all."""
+
+    patterns: tuple[str, ...] = ()
+    implementations: tuple[str, ...] = ()
+    quick: bool = False
+
+
+@dataclass
+class Step:
+    """The cells of one class, measured by one call of asv and moved into place together."""
+
+    name: str
+    cells: list[Cell]
+    rounds: int
+    seconds: float
+
+    def pattern(self) -> str:
+        """A regular expression for asv's --bench that matches these cells and no others.
+
+        One expression: asv tries every one it is given on every cell, and Python's cache of compiled ones ends at 512.
+        """
+        return "^(?:" + "|".join(re.escape(spelling(cell)) for cell in self.cells) + ")$"
+
+
+def spelling(cell: Cell) -> str:
+    """A cell as asv writes it for --bench."""
+    name, params = cell
+    return f"{name}({', '.join(params)})" if params else name
+
+
+def select(benchmarks: dict[str, dict[str, Any]], selection: Selection) -> list[Cell]:
+    """The selected cells, in the order of benchmarks.json; limits of the machine first, since figures need them."""
+    cells = []
+    for name, benchmark in sorted(benchmarks.items(), key=lambda item: "ceilings" not in item[1]):
+        for params in itertools.product(*benchmark.get("params", [])):
+            if _selected(name, params, benchmark, selection):
+                cells.append((name, params))
+    return cells
+
+
+def _selected(name: str, params: tuple[str, ...], benchmark: dict[str, Any], selection: Selection) -> bool:
+    named = dict(zip(benchmark.get("param_names", []), params, strict=False))
+    if "ceilings" in benchmark and not selection.patterns:
+        # A short run needs the ceilings of one thread; a selection of implementations needs them all the same.
+        return not selection.quick or named["threads"] == "1"
+    if selection.quick and named.get(benchmark.get("axis", "")) not in benchmark.get("quick", []):
+        return False
+    if selection.implementations and "implementation" in named:
+        own = results.plain(named["implementation"])
+        if not any(fnmatch.fnmatchcase(own, pattern) for pattern in selection.implementations):
+            return False
+    text = spelling((name, params))
+    return not selection.patterns or any(re.search(pattern, text) for pattern in selection.patterns)
+
+
+def missing(cells: Iterable[Cell], benchmarks: dict[str, dict[str, Any]], file: Path | None) -> list[Cell]:
+    """Those without a figure or a deliberate reason in a results file; failed ones are measured again."""
+    if file is None or not file.is_file():
+        return list(cells)
+    run = results.load(file, benchmarks)
+    settled = run.cells.status.isin(["ok", "skipped"])
+    there = set(zip(run.cells.benchmark[settled], run.cells.params[settled], strict=True))
+    return [cell for cell in cells if cell not in there]
+
+
+def steps(cells: Iterable[Cell], benchmarks: dict[str, dict[str, Any]], known: dict[Cell, float]) -> list[Step]:
+    """Cells grouped by class, each group with its estimate: from earlier runs here, else a typical cost."""
+    found: dict[str, Step] = {}
+    for cell in cells:
+        name = cell[0].rpartition(".")[0] or cell[0]
+        rounds = int(benchmarks[cell[0]].get("rounds", 1))
+        step = found.setdefault(name, Step(name, [], rounds, 0.0))
+        step.cells.append(cell)
+        step.seconds += rounds * known.get(cell, TYPICAL)
+    return list(found.values())
+
+
+def durations(side_files: Iterable[Path]) -> dict[Cell, float]:
+    """Seconds a cell took in earlier runs, from their side files: preparation, calls, and what asv adds."""
+    found: dict[Cell, float] = {}
+    for path in side_files:
+        for cell, line in results.side_lines(path).items():
+            wall = line.get("wall")
+            if isinstance(wall, (int, float)) and math.isfinite(wall):
+                found[cell] = wall + 0.03
+    return found
+
+
+def minutes(seconds: float) -> str:
+    """An estimate for people."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.0f} minutes"
+
+
+def count_lines(path: Path) -> int:
+    """How many cells a side file has lines for: the progress of a running step."""
+    try:
+        with path.open("rb") as file:
+            return sum(1 for _ in file)
+    except OSError:
+        return 0
+
+
+def last_line(path: Path) -> dict[str, Any]:
+    """The newest whole line of a side file, {} where there is none."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8").splitlines()[-1])
+    except (OSError, ValueError, IndexError):
+        return {}

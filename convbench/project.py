@@ -1,0 +1,57 @@
+"""The asv project in the current folder: its configuration, its repository, its results."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+from asv.config import Config
+from asv.util import UserError
+
+
+@dataclass(frozen=True)
+class Project:
+    """An asv configuration and the folder it lies in; every path absolute."""
+
+    root: Path
+    name: str
+    results: Path
+    environments: Path
+    benchmarks: Path
+
+    @property
+    def work(self) -> Path:
+        """Where runs keep what is not finished; on the same disk as the results, so that moving is one step."""
+        return self.root / ".convbench"
+
+    def git(self, *command: str) -> str:
+        """Run git here and return what it printed. Raises ClickException with git's own words."""
+        try:
+            done = subprocess.run(["git", "-C", self.root, *command], capture_output=True, text=True, check=True)
+        except FileNotFoundError:
+            raise click.ClickException("git is not installed; results are kept by commit") from None
+        except subprocess.CalledProcessError as error:
+            raise click.ClickException(f"git {command[0]} failed: {error.stderr.strip()}") from None
+        return done.stdout.strip()
+
+
+def find() -> Project:
+    """The project of the current folder or the nearest one above it. Raises ClickException where there is none."""
+    here = Path.cwd()
+    for folder in (here, *here.parents):
+        for name in ("asv.conf.json", "asv.conf.jsonc"):
+            if (folder / name).is_file():
+                return load(folder / name)
+    raise click.ClickException(f"no asv.conf.json in {here} or above it; change to a project that asv measures")
+
+
+def load(path: Path) -> Project:
+    """Read a configuration file. Raises ClickException where asv cannot."""
+    try:
+        conf = Config.load(str(path))
+    except UserError as error:
+        raise click.ClickException(f"{path.name}: {error}") from None
+    root = path.parent.resolve()
+    return Project(root, conf.project, root / conf.results_dir, root / conf.env_dir, root / conf.benchmark_dir)

@@ -1,0 +1,172 @@
+"""Reads what asv and the suite wrote: one row a cell, in a data frame. Knows no layout and no command."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import json
+import math
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+COLUMNS = [
+    *("benchmark", "params", "implementation", "row", "status", "reason", "value", "q25", "q75", "samples", "unit"),
+    *("threads", "label", "dtype", "flops", "bytes", "baseline", "relative_l2"),
+]
+
+
+@dataclass
+class Run:
+    """The results of one commit on one machine in one environment."""
+
+    machine: str
+    commit: str
+    environment: str
+    date: int
+    path: Path
+    facts: dict[str, Any] = field(default_factory=dict)
+    cells: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=COLUMNS))
+
+
+class Unreadable(Exception):
+    """A results file cannot be read; the text names it and says why."""
+
+
+def benchmarks(folder: Path) -> dict[str, dict[str, Any]]:
+    """What asv knows of each benchmark, by name: benchmarks.json of a results folder, {} where there is none yet."""
+    path = folder / "benchmarks.json"
+    if not path.is_file():
+        return {}
+    content = _json(path)
+    return {name: entry for name, entry in content.items() if isinstance(entry, dict)}
+
+
+def result_files(folder: Path) -> list[Path]:
+    """Every results file below a results folder, those of the newest commits last."""
+    found = [p for p in folder.glob("*/*.json") if p.name != "machine.json" and not p.parent.name.startswith(".")]
+    return sorted(found, key=lambda path: path.stat().st_mtime)
+
+
+def load(path: Path, known: dict[str, dict[str, Any]]) -> Run:
+    """Read one results file and its side file. Raises Unreadable."""
+    content = _json(path)
+    try:
+        run = Run(
+            machine=content["params"]["machine"],
+            commit=content["commit_hash"],
+            environment=content["env_name"],
+            date=content["date"],
+            path=path,
+            facts=content["params"],
+        )
+        stored = {
+            name: dict(zip(content["result_columns"], row, strict=False)) for name, row in content["results"].items()
+        }
+    except (KeyError, TypeError, AttributeError) as error:
+        raise Unreadable(f"{path.parent.name}/{path.name} is not a results file of asv: {error!r} is missing") from error
+    lines = side_lines(side_file(path))
+    rows = []
+    for name, entry in stored.items():
+        benchmark = known.get(name)
+        if benchmark is None or (entry.get("version") or benchmark.get("version")) != benchmark.get("version"):
+            continue  # of another version of the benchmark: another measurement
+        rows.extend(_rows(name, entry, benchmark, lines))
+    run.cells = pd.DataFrame(rows, columns=COLUMNS)
+    return run
+
+
+def side_file(path: Path) -> Path:
+    """Where the reasons and facts of a results file lie."""
+    return path.with_name(path.stem + ".cells.jsonl")
+
+
+def side_lines(path: Path) -> dict[tuple[str, tuple[str, ...]], dict[str, Any]]:
+    """The last line of each cell, by benchmark and parameters; a line cut short by a crash is passed over."""
+    lines: dict[tuple[str, tuple[str, ...]], dict[str, Any]] = {}
+    if not path.is_file():
+        return lines
+    for text in path.read_text(encoding="utf-8").splitlines():
+        try:
+            line = json.loads(text)
+            lines[line["benchmark"], tuple(line["params"])] = line
+        except (ValueError, KeyError, TypeError):
+            continue
+    return lines
+
+
+def _rows(name: str, entry: dict, benchmark: dict, lines: dict) -> list[dict[str, Any]]:
+    """The cells of one benchmark in one results file."""
+    names = benchmark.get("param_names", [])
+    combinations = list(itertools.product(*(entry.get("params") or [])))
+    values = entry.get("result") or [None] * len(combinations)
+    problems = benchmark.get("problems", {})
+    rows = []
+    for i, params in enumerate(combinations):
+        named = dict(zip(names, params, strict=False))
+        line = lines.get((name, params), {})
+        problem = problems.get(named.get(benchmark.get("axis", ""), ""), {})
+        status, reason = _status(values[i], line)
+        quartiles = [(entry.get(f"stats_q_{q}") or [None] * len(combinations))[i] for q in (25, 75)]
+        samples = (entry.get("samples") or [None] * len(combinations))[i]
+        rows.append(
+            {
+                "benchmark": name,
+                "params": params,
+                "implementation": plain(named["implementation"]) if "implementation" in named else None,
+                "row": tuple(plain(value) for key, value in named.items() if key != "implementation"),
+                "status": status,
+                "reason": reason,
+                "value": values[i] if status == "ok" else math.nan,
+                "q25": quartiles[0] if status == "ok" else None,
+                "q75": quartiles[1] if status == "ok" else None,
+                "samples": samples if status == "ok" else None,
+                "unit": benchmark.get("unit", "unit"),
+                "threads": _threads(named, line),
+                "baseline": benchmark.get("baseline"),
+                "relative_l2": line.get("relative_l2"),
+                **{key: problem.get(key) for key in ("label", "dtype", "flops", "bytes")},
+            }
+        )
+    return rows
+
+
+def _status(value: Any, line: dict) -> tuple[str, str | None]:
+    if isinstance(value, (int, float)) and math.isfinite(value):
+        return "ok", line.get("reason")
+    if value is None:
+        return "failed", line.get("reason") or "ended without a report: killed, out of time or memory"
+    if line.get("status") == "skipped":
+        return "skipped", line.get("reason")
+    if line.get("status") == "failed":
+        return "failed", line.get("reason")
+    return "not measured", None
+
+
+def _threads(named: dict[str, str], line: dict) -> int | None:
+    value = plain(named.get("threads", "1"))
+    return int(value) if value.isdigit() else max(line.get("threads", {}).values(), default=None)
+
+
+def plain(text: str) -> str:
+    """A parameter as a person writes it: asv stores Python's repr."""
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
+    return value if isinstance(value, str) else str(value)
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise Unreadable(f"{path.parent.name}/{path.name} cannot be read: {error}") from error
+
+
+def warn(error: Unreadable) -> None:
+    """Tell about a file that is passed over."""
+    print(f"passed over: {error}", file=sys.stderr)

@@ -1,0 +1,81 @@
+"""How fast could a problem be on this machine? The roofline of the ceilings measured in the same run.
+
+Williams, Waterman, Patterson: Roofline, an insightful visual performance model, CACM 2009.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+
+@dataclass
+class Roofline:
+    """Rates by number of threads: FLOP/s by dtype, and bytes/s by the bytes a copy moved."""
+
+    compute: dict[tuple[int, str], float] = field(default_factory=dict)
+    copies: dict[int, dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
+
+    def add(self, what: dict[str, Any], threads: int, seconds: float) -> None:
+        """Take in one measured ceiling: {"flops": ..., "dtype": ...} or {"bytes": ...}, in seconds a call."""
+        if "flops" in what:
+            self.compute[threads, what["dtype"]] = what["flops"] / seconds
+        elif not what.get("fresh"):  # page faults are the allocator's cost, not a limit of the hardware
+            self.copies[threads][what["bytes"]] = what["bytes"] / seconds
+
+    def floor(self, flops: float, moved: float, dtype: str, threads: int) -> tuple[float, str] | None:
+        """The least seconds a problem can take and what bounds it, "compute" or "memory"; None without ceilings.
+
+        Bytes go at the rate of the measured copies that moved about as many, interpolated: a small problem stays in a
+        cache and has the cache's limit.
+        """
+        rate, sizes = self.compute.get((threads, dtype)), self.copies.get(threads)
+        if not rate or not sizes:
+            return None
+        known = sorted(sizes)
+        bandwidth = np.interp(np.log(moved), np.log(known), [sizes[size] for size in known])
+        by_compute, by_memory = flops / rate, float(moved / bandwidth)
+        return (by_compute, "compute") if by_compute >= by_memory else (by_memory, "memory")
+
+
+def from_cells(cells: pd.DataFrame, benchmarks: dict[str, dict[str, Any]]) -> Roofline:
+    """Collect the ceilings among measured cells: those of benchmarks that carry an attribute `ceilings`."""
+    roof = Roofline()
+    for cell in cells[cells.status == "ok"].itertuples():
+        ceilings = benchmarks.get(cell.benchmark, {}).get("ceilings", {})
+        if cell.params[0] in ceilings and cell.threads:
+            roof.add(ceilings[cell.params[0]], int(cell.threads), cell.value)
+    return roof
+
+
+def derive(cells: pd.DataFrame, roof: Roofline, baseline: str | None = None) -> pd.DataFrame:
+    """Add what is computed when read and never measured: effective GFLOP/s, speed-up over the baseline, percent of limit.
+
+    Effective: nominal FLOPs over time, which for Winograd and FFT may pass the ceiling.
+    """
+    cells = cells.copy()
+    base = {
+        (cell.benchmark, cell.row): cell.value
+        for cell in cells.itertuples()
+        if cell.status == "ok" and cell.implementation == (baseline or cell.baseline)
+    }
+    timed = (cells.status == "ok") & (cells.unit == "seconds")
+    cells["speedup"] = [
+        base[cell.benchmark, cell.row] / cell.value if ok and (cell.benchmark, cell.row) in base else None
+        for cell, ok in zip(cells.itertuples(), timed, strict=True)
+    ]
+    cells["effective_gflops"] = (cells.flops.astype(float) / cells.value / 1e9).where(timed & cells.flops.notna())
+    floors = [
+        roof.floor(cell.flops, cell.bytes, cell.dtype, int(cell.threads))
+        if ok and cell.flops == cell.flops and cell.flops and cell.threads
+        else None
+        for cell, ok in zip(cells.itertuples(), timed, strict=True)
+    ]
+    cells["limit_seconds"] = [floor and floor[0] for floor in floors]
+    cells["bound"] = [floor and floor[1] for floor in floors]
+    cells["percent_of_limit"] = 100 * cells.limit_seconds.astype(float) / cells.value
+    return cells

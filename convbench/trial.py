@@ -1,0 +1,108 @@
+"""Asks the suite on the working tree about one shape, and turns its answers into cells."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+import click
+import numpy as np
+import pandas as pd
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+from convbench import results, roofline, table
+from convbench.project import Project
+
+
+def request(input: str, weight: str, names: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
+    """The question in the form the suite takes. Raises click.BadParameter for what is no shape."""
+    padding = options["padding"]
+    if padding != "same":
+        padding = _sizes("--padding", padding if "x" in padding else f"{padding}x{padding}", 2, "1 or 1x2")
+    return {
+        **options,
+        "input": _sizes("INPUT", input, 4, "1x64x56x56"),
+        "weight": _sizes("WEIGHT", weight, 4, "128x64x3x3"),
+        "names": list(names),
+        "padding": padding,
+    }
+
+
+def run(project: Project, question: dict[str, Any], progress: Console) -> tuple[pd.DataFrame, table.Notes]:
+    """Ask, show progress, and return the answers as cells. Raises ClickException where there is no answer."""
+    if not (project.benchmarks / "__main__.py").is_file():
+        raise click.ClickException(f"{project.name} has no `python -m {project.benchmarks.name} try`; try asks a suite that has")
+    roof = roofline.Roofline()
+    rows = []
+    for event in _events(project, question, progress):
+        if "error" in event:
+            raise click.ClickException(event["error"])
+        if "ceiling" in event:
+            roof.add(event["ceiling"], question["threads"], event["seconds"])
+        elif "cell" in event:
+            rows.append(_row(event["cell"], event["problem"], question["threads"]))
+    cells = roofline.derive(pd.DataFrame(rows, columns=results.COLUMNS), roof)
+    there = set(cells.implementation[cells.status == "ok"])
+    notes = table.Notes("working tree", "", f"{question['threads']} threads", "cpu.torch" if "cpu.torch" in there else None)
+    return cells, notes
+
+
+def _events(project: Project, question: dict[str, Any], console: Console):
+    """The suite's answers, line by line; shows who is prepared and how far the sampling is."""
+    command = [sys.executable, "-m", project.benchmarks.name, "try", json.dumps(question)]
+    bar = Progress(TextColumn("{task.description}"), BarColumn(), console=console, transient=True)
+    with tempfile.TemporaryFile("w+") as errors, bar:
+        task = bar.add_task("starting", total=None)
+        latest = ""
+        with subprocess.Popen(command, cwd=project.root, stdout=subprocess.PIPE, stderr=errors, text=True) as process:
+            try:
+                for line in process.stdout or ():
+                    event = json.loads(line)
+                    latest = event.get("preparing", latest)
+                    if "preparing" in event:
+                        bar.update(task, description=f"checking {latest}")
+                    elif "sampled" in event:
+                        bar.update(task, description="sampling in turn", total=1, completed=event["sampled"])
+                    else:
+                        yield event
+            finally:
+                if process.poll() is None:
+                    process.terminate()
+        if process.returncode:
+            errors.seek(0)
+            lines = errors.read().strip().splitlines() or ["it printed nothing"]
+            raise click.ClickException(f"{latest or 'the suite'} ended the process with status {process.returncode}: {lines[-1]}")
+
+
+def _row(cell: dict[str, Any], problem: dict[str, Any], threads: int) -> dict[str, Any]:
+    samples = cell.get("samples")
+    middle = np.percentile(samples, [25, 50, 75]) if samples else [math.nan] * 3
+    return {
+        "benchmark": "try",
+        "params": (repr(cell["name"]), repr(problem["label"])),
+        "implementation": cell["name"],
+        "row": (problem["label"],),
+        "status": cell["status"],
+        "reason": cell.get("reason"),
+        "value": float(middle[1]),
+        "q25": float(middle[0]),
+        "q75": float(middle[2]),
+        "samples": samples,
+        "unit": "seconds",
+        "threads": threads,
+        "baseline": "cpu.torch",
+        "relative_l2": cell.get("relative_l2"),
+        **{key: problem[key] for key in ("label", "dtype", "flops", "bytes")},
+    }
+
+
+def _sizes(name: str, text: str, count: int, example: str) -> list[int]:
+    if not re.fullmatch(r"\d+(x\d+)*", text) or text.count("x") != count - 1:
+        raise click.BadParameter(f"{text!r} is not {count} numbers joined by x, as in {example}", param_hint=name)
+    return [int(size) for size in text.split("x")]
