@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ PAGE = 1024  # float32 elements in a page of memory: a copy is checked at one of
 SHARED = 8 * MIB  # bytes moved from which a copy is split over threads; smaller ones end before the threads have met
 
 # Bytes moved are bytes read plus bytes written.
-CEILINGS = {
+CEILINGS: dict[str, dict[str, Any]] = {
     **{f"copy into warm memory, {size >> 10} KiB": {"bytes": size} for size in (32 * KIB, 256 * KIB)},
     **{f"copy into warm memory, {size >> 20} MiB": {"bytes": size} for size in (MIB, 8 * MIB, 64 * MIB, 128 * MIB)},
     **{f"copy into fresh memory, {size >> 20} MiB": {"bytes": size, "fresh": True} for size in (MIB, 8 * MIB, 64 * MIB)},
@@ -142,5 +143,3 @@ def _equals(expected: np.ndarray) -> Callable:
         return {}
 
     return verify
-
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import functools
 import tomllib
@@ -46,6 +47,25 @@ def implementations(operation: str = "conv2d") -> list[str]:
     return sorted(f"{path.parent.name}.{path.stem}" for path in files)
 
 
+def declarations(operation: str = "conv2d") -> dict[str, dict[str, Any]]:
+    """What those files declare (device, family, summary), read without importing anything."""
+    found = {}
+    for name in implementations(operation):
+        tree = ast.parse((CHECKOUT / "impls" / operation / f"{name.replace('.', '/')}.py").read_text(encoding="utf-8"))
+        words = [
+            word
+            for node in tree.body
+            if isinstance(node, ast.FunctionDef) and node.name == operation
+            for decorator in node.decorator_list
+            if isinstance(decorator, ast.Call)
+            for word in decorator.keywords
+        ]
+        found[name] = {
+            word.arg: ast.literal_eval(word.value) for word in words if word.arg in ("device", "family", "summary")
+        }
+    return found
+
+
 def prepare(name: str, problem: Problem, count: int = 1, operation: str = "conv2d") -> Cell:
     """Prepare `name` for a problem on `count` threads; its whole first output is checked.
 
@@ -67,7 +87,12 @@ def prepare(name: str, problem: Problem, count: int = 1, operation: str = "conv2
 
 
 def check(
-    function: Any, problem: Problem, input: np.ndarray, weight: np.ndarray, known: oracle.Reference, pools: dict[str, int]
+    function: Any,
+    problem: Problem,
+    input: np.ndarray,
+    weight: np.ndarray,
+    known: oracle.Reference,
+    pools: dict[str, int],
 ) -> Cell:
     """Make the cell of a loaded implementation; raises oracle.WrongAnswer where its first output is wrong."""
     call = functools.partial(function, function.to_device(input), function.to_device(weight), **problem.arguments)

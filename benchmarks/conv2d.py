@@ -12,6 +12,7 @@ from benchmarks.problems import Problem, load_set
 from benchmarks.threads import COUNTS, resolve
 
 IMPLEMENTATIONS = cell.implementations("conv2d")
+DECLARED = cell.declarations("conv2d")
 SETS = ("filters", "mnist", "resnet50", "vgg16", "mobilenet", "deepbench")
 
 
@@ -40,6 +41,9 @@ class _Conv2d:
     axis = "problem"
     problems: Mapping = types.MappingProxyType({})
     quick: tuple = ()
+    params: tuple
+    param_names: tuple
+    version: str
     further: Mapping = types.MappingProxyType({})  # parameters after the second: name to values
     unit = "seconds"
 
@@ -53,6 +57,7 @@ class _Conv2d:
         own.problems = described  # type: ignore[attr-defined]
         own.axis = cls.axis  # type: ignore[attr-defined]
         own.quick = [repr(value) for value in cls.quick]  # type: ignore[attr-defined]
+        own.implementations = DECLARED  # type: ignore[attr-defined]
         own.baseline = "cpu.torch"  # type: ignore[attr-defined]
         setattr(cls, name, own)
 
@@ -64,10 +69,12 @@ class ImageSize(_Conv2d):
     """A 3x3 box filter on a photograph of one channel, 7x7 to 4096x4096."""
 
     axis = "size"
-    problems = {  # noqa: RUF012
+    problems = {
         f"{h}x{w}": Problem.parse(f"n1c1h{h}w{w}k1r3s3p1", data="photo", filter="box")
-        for h, w in [*((n, n) for n in (7, 16, 32, 64, 128, 256, 512, 1024)), (1080, 1920), (2048, 2048), (2160, 3840)]
-        + [(4096, 4096)]
+        for h, w in [
+            *((n, n) for n in (7, 16, 32, 64, 128, 256, 512, 1024)),
+            *((1080, 1920), (2048, 2048), (2160, 3840), (4096, 4096)),
+        ]
     }
     quick = ("7x7", "64x64", "256x256", "1024x1024", "1080x1920", "2160x3840")
 
@@ -99,11 +106,11 @@ class Channels(_Conv2d):
 class Threads(_Conv2d):
     """Three problems on one thread to all the machine's cores."""
 
-    problems = {  # noqa: RUF012
+    problems = {
         "n1c1h1080w1920k1r3s3p1": Problem.parse("n1c1h1080w1920k1r3s3p1", data="photo", filter="box"),
         **_named("n1c64h56w56k64r3s3p1", "n1000c1h28w28k3r3s3"),
     }
-    further = {"threads": COUNTS}  # noqa: RUF012
+    further = {"threads": COUNTS}
 
     def setup(self, implementation, value, count):
         self.cell = cell.prepare(implementation, self.problems[value], resolve(count))
@@ -112,7 +119,7 @@ class Threads(_Conv2d):
 class Layers(_Conv2d):
     """The layers of named networks and filters people use; their sources stand in sets/."""
 
-    problems = {f"{name}/{title}": problem for name in SETS for title, problem in load_set(name).items()}  # noqa: RUF012
+    problems = {f"{name}/{title}": problem for name in SETS for title, problem in load_set(name).items()}
     quick = (
         "filters/sharpen-n1c3h1080w1920k3r3s3p1g3",
         "mnist/n1000c1h28w28k3r3s3",
@@ -150,7 +157,7 @@ class Startup(_Conv2d, name="time_import_and_first_call"):
     """Import and first call in a fresh interpreter, with Numba's cache on disk empty and filled."""
 
     problems = _named("n1c1h64w64k1r3s3p1")
-    further = {"numba_cache": ("empty", "filled")}  # noqa: RUF012
+    further = {"numba_cache": ("empty", "filled")}
     number = 1
     warmup_time = 0
     repeat = 3

@@ -65,7 +65,7 @@ def _write(path: Path, save: Callable) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
             save(file)
-        os.replace(file.name, path)
+        Path(file.name).replace(path)
     except OSError:
         return
 

@@ -64,7 +64,7 @@ def versions() -> dict[str, str]:
 def _steal() -> float:
     """Seconds the host has taken from this machine's cores since it started; 0 where it does not say."""
     try:
-        with open("/proc/stat") as file:
+        with Path("/proc/stat").open() as file:
             return int(file.readline().split()[8]) / os.sysconf("SC_CLK_TCK")
     except (OSError, IndexError, ValueError):
         return 0.0

@@ -31,12 +31,13 @@ def restart(cell: Cell, name: str, problem: Problem, numba_cache: str) -> None:
     # Goes with the process; a file of its own so that the child's time does not include making the input.
     folder = tempfile.TemporaryDirectory(prefix="convbench-startup-")
     given = Path(folder.name, "input.npz")
-    np.savez(given, **dict(zip(("input", "weight"), inputs.make(problem), strict=True)))
+    input, weight = inputs.make(problem)
+    np.savez(given, input=input, weight=weight)
     one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 
     def run(cache: str) -> tuple[float, np.ndarray]:
         answer = Path(folder.name, "output.npy")
-        command = [sys.executable, "-P", "-c", CHILD, name, given, repr(problem.arguments), answer]
+        command: list[str | Path] = [sys.executable, "-P", "-c", CHILD, name, given, repr(problem.arguments), answer]
         environment = {**os.environ, **one_thread, "NUMBA_CACHE_DIR": cache}
         done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
         return float(done.stdout), np.load(answer)

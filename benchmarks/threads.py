@@ -7,7 +7,6 @@ import sys
 
 from benchmarks.types import Skip
 
-
 # The values of a parameter `threads`: the same on every machine, since asv addresses them by index.
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, "all")
 

@@ -32,6 +32,7 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     input, weight = inputs.make(problem)
     known = oracle.reference(problem, input, weight)
     ready: dict[str, cell.Cell] = {}
+    declared: dict[str, dict[str, str]] = {}
     finished: list[dict[str, Any]] = []
     pools: dict[str, int] | None = None
     for name in names:
@@ -41,9 +42,8 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
             if not request["names"] and (reason := cell.too_slow(name, problem)):
                 raise Skip(f"too slow here: {reason}")
             function = _load(name, offered)
-            reason = function.unsupported(
-                problem.input_shape, problem.weight_shape, **problem.arguments, dtype=problem.dtype
-            )
+            declared[name] = {"device": function.device, "family": function.family}
+            reason = function.unsupported(problem.input_shape, problem.weight_shape, **problem.arguments, dtype=problem.dtype)
             if reason:
                 raise Skip(f"unsupported: {reason}")
             pools = _set_threads(count, pools is None)
@@ -71,7 +71,7 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         except oracle.WrongAnswer as error:
             finished.append({"name": name, "status": "failed", "reason": f"after timing: {error}"})
     for result in sorted(finished, key=lambda result: names.index(result["name"])):
-        yield {"cell": result, "problem": problem.describe()}
+        yield {"cell": {**result, **declared.get(result["name"], {})}, "problem": problem.describe()}
 
 
 def _in_turn(cells: dict[str, cell.Cell], seconds: float, measured: dict[str, clock.Measurement]) -> Iterator[float]:
@@ -124,9 +124,7 @@ def _problem(request: dict[str, Any]) -> Problem:
         if r % 2 == 0 or s % 2 == 0 or request["stride"] != 1:
             raise ValueError('padding="same" needs stride 1, and here odd kernel sizes; give the padding in numbers')
         padding = (dilation * (r - 1) // 2, dilation * (s - 1) // 2)
-    problem = Problem(
-        n, c, h, w, k, r, s, request["stride"], tuple(padding), dilation, request["groups"], request["dtype"]
-    )
+    problem = Problem(n, c, h, w, k, r, s, request["stride"], tuple(padding), dilation, request["groups"], request["dtype"])
     # What nobody can compute is said once, by the arguments' own check, before anything is made.
     impls.load("cpu.loops").unsupported((n, c, h, w), (k, channels, r, s), **problem.arguments, dtype=problem.dtype)
     return problem

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from asv_runner.benchmarks import benchmark_types
 from asv_runner.benchmarks.mark import SkipNotImplemented
@@ -23,6 +24,12 @@ class _Recorded:
     The suite's classes prepare and check in setup() and leave a `cell` behind (benchmarks.cell.Cell).
     """
 
+    # What asv_runner's Benchmark, the other base of the types below, has.
+    name: str
+    _current_params: tuple
+    _setups: list[Callable]
+    _build_params: Callable[[], tuple]
+
     def do_setup(self):
         self.line = Line(self.name, [repr(value) for value in self._current_params])
         try:
@@ -39,7 +46,7 @@ class _Recorded:
 
     def do_run(self):
         try:
-            return super().do_run()
+            return super().do_run()  # type: ignore[misc]
         except Exception as error:
             self._fail(error)
             raise

@@ -64,7 +64,8 @@ def show_table(bench, implementation, machine_name, commit, baseline, as_json, a
         raise click.ClickException("no results are left by these filters; `convbench table` without any shows what there is")
     baselines = cells.baseline.dropna()
     named = baseline or (baselines.iloc[0] if len(baselines) else None)
-    _print(cells, table.Notes(stored.machine, stored.commit, stored.environment, named), as_json, as_csv)
+    heading = f"{stored.machine}, commit {stored.commit[:8]}, {stored.environment}"
+    _print(cells, table.Notes(heading, named), as_json, as_csv)
 
 
 @main.command(name="try")

@@ -26,8 +26,12 @@ def quantity(value: float, unit: str, spread: float | None = None) -> str:
         return f"0 {UNITS.get(unit, ((1, unit),))[0][1]}"
     if unit not in UNITS:
         return f"{significant(value, digits(spread))} {unit}"
-    scale, name = max((u for u in UNITS[unit] if u[0] <= abs(value) * 1.0005), default=UNITS[unit][0])
-    return f"{significant(value / scale, digits(spread))} {name}"
+    count = digits(spread)
+    step = UNITS[unit][1][0] / UNITS[unit][0][0]
+    # The first unit in which the rounded figure is below the next one: 999.6 us at one digit is 1 ms.
+    texts = [(significant(value / scale, count), name) for scale, name in UNITS[unit]]
+    text, name = next((t for t in texts if abs(float(t[0])) < step), texts[-1])
+    return f"{text} {name}"
 
 
 def significant(value: float, count: int) -> str:

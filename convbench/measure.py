@@ -57,7 +57,9 @@ def measure(project: Project, selection: plan.Selection, again: bool, busy: bool
         known = results.benchmarks(work)
         cells = plan.select(known, selection)
         if not cells:
-            raise click.ClickException("no cell is called that; names look like conv2d.ImageSize.time_conv2d('cpu.torch', '256x256')")
+            raise click.ClickException(
+                "no cell is called that; names look like conv2d.ImageSize.time_conv2d('cpu.torch', '256x256')"
+            )
         _publish(work / "benchmarks.json", project.results / "benchmarks.json")
         _publish(work / name / "machine.json", project.results / name / "machine.json")
         return _steps(project, work, name, commit, known, cells, again, console)
@@ -167,7 +169,9 @@ def _lock(project: Project) -> Iterator[None]:
         with filelock.FileLock(project.work / "lock", timeout=0):
             yield
     except filelock.Timeout:
-        raise click.ClickException("another `convbench run` is measuring here; two at once would disturb each other") from None
+        raise click.ClickException(
+            "another `convbench run` is measuring here; two at once would disturb each other"
+        ) from None
     except PermissionError as error:
         raise click.ClickException(f"cannot write to {error.filename}: {error.strerror}") from None
 
@@ -199,7 +203,7 @@ def _publish(finished: Path, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     beside = target.with_name(f".{target.name}.new")
     shutil.copyfile(finished, beside)
-    os.replace(beside, target)
+    beside.replace(target)
 
 
 def _append(lines: Path, target: Path) -> None:
@@ -227,4 +231,5 @@ def _progress(console: Console) -> Progress:
         TextColumn("{task.fields[now]}"),
         console=console,
         transient=True,
+        disable=not console.is_terminal,
     )

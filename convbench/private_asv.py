@@ -18,5 +18,5 @@ if __name__ == "__main__":
         conf.results_dir = folder
         return conf
 
-    Config.from_json = with_private_results  # type: ignore[method-assign]
+    Config.from_json = with_private_results
     main()

@@ -15,7 +15,7 @@ import pandas as pd
 
 COLUMNS = [
     *("benchmark", "params", "implementation", "row", "status", "reason", "value", "q25", "q75", "samples", "unit"),
-    *("threads", "label", "dtype", "flops", "bytes", "baseline", "relative_l2"),
+    *("threads", "label", "dtype", "flops", "bytes", "baseline", "device", "family", "relative_l2"),
 ]
 
 
@@ -63,9 +63,7 @@ def load(path: Path, known: dict[str, dict[str, Any]]) -> Run:
             path=path,
             facts=content["params"],
         )
-        stored = {
-            name: dict(zip(content["result_columns"], row, strict=False)) for name, row in content["results"].items()
-        }
+        stored = {name: dict(zip(content["result_columns"], row, strict=False)) for name, row in content["results"].items()}
     except (KeyError, TypeError, AttributeError) as error:
         raise Unreadable(f"{path.parent.name}/{path.name} is not a results file of asv: {error!r} is missing") from error
     lines = side_lines(side_file(path))
@@ -109,6 +107,7 @@ def _rows(name: str, entry: dict, benchmark: dict, lines: dict) -> list[dict[str
         named = dict(zip(names, params, strict=False))
         line = lines.get((name, params), {})
         problem = problems.get(named.get(benchmark.get("axis", ""), ""), {})
+        declared = benchmark.get("implementations", {}).get(plain(named.get("implementation", "")), {})
         status, reason = _status(values[i], line)
         quartiles = [(entry.get(f"stats_q_{q}") or [None] * len(combinations))[i] for q in (25, 75)]
         samples = (entry.get("samples") or [None] * len(combinations))[i]
@@ -127,6 +126,8 @@ def _rows(name: str, entry: dict, benchmark: dict, lines: dict) -> list[dict[str
                 "unit": benchmark.get("unit", "unit"),
                 "threads": _threads(named, line),
                 "baseline": benchmark.get("baseline"),
+                "device": declared.get("device"),
+                "family": declared.get("family"),
                 "relative_l2": line.get("relative_l2"),
                 **{key: problem.get(key) for key in ("label", "dtype", "flops", "bytes")},
             }

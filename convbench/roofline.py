@@ -71,7 +71,7 @@ def derive(cells: pd.DataFrame, roof: Roofline, baseline: str | None = None) -> 
     cells["effective_gflops"] = (cells.flops.astype(float) / cells.value / 1e9).where(timed & cells.flops.notna())
     floors = [
         roof.floor(cell.flops, cell.bytes, cell.dtype, int(cell.threads))
-        if ok and cell.flops == cell.flops and cell.flops and cell.threads
+        if ok and cell.flops == cell.flops and cell.flops and cell.threads and cell.device == "cpu"
         else None
         for cell, ok in zip(cells.itertuples(), timed, strict=True)
     ]

@@ -17,22 +17,27 @@ from convbench import figures
 # The columns of --json and --csv, in this order.
 FIELDS = [
     *("benchmark", "row", "implementation", "status", "reason", "value", "unit", "q25", "q75", "repeats"),
-    *("speedup", "effective_gflops", "percent_of_limit", "bound", "relative_l2", "threads", "label"),
+    *(
+        "device",
+        "family",
+        "speedup",
+        "effective_gflops",
+        "percent_of_limit",
+        "bound",
+        "relative_l2",
+        "threads",
+        "label",
+    ),
 ]
 WIDEST_CELL = 17  # characters of "1.234 ms ±0.5 %" and a space either side
 
 
 @dataclass(frozen=True)
 class Notes:
-    """What stands around the tables: where the figures come from."""
+    """What stands above the tables: where the figures come from, and what speed-ups are relative to."""
 
-    machine: str
-    commit: str
-    environment: str
+    heading: str
     baseline: str | None
-
-    def heading(self) -> str:
-        return f"{self.machine}, commit {self.commit[:8]}, {self.environment}"
 
 
 def records(cells: pd.DataFrame) -> list[dict]:
@@ -46,7 +51,7 @@ def records(cells: pd.DataFrame) -> list[dict]:
 
 def show(cells: pd.DataFrame, notes: Notes, console: Console) -> None:
     """Print a table for every benchmark, and under it the reasons of cells that have no time."""
-    console.print(Text(notes.heading(), style="bold"))
+    console.print(Text(notes.heading, style="bold"))
     legend = "median ± half the interquartile range"
     if notes.baseline:
         legend += f"; speed-up over {notes.baseline}; percent of this machine's measured limit"
@@ -58,12 +63,18 @@ def show(cells: pd.DataFrame, notes: Notes, console: Console) -> None:
 
 def _block(benchmark: str, group: pd.DataFrame, console: Console) -> None:
     if group.implementation.notna().any():
-        lines = {(row, name): cell for row, name, cell in zip(group.row, group.implementation, group.itertuples())}
+        lines = {
+            (row, name): cell for row, name, cell in zip(group.row, group.implementation, group.itertuples(), strict=True)
+        }
     else:  # no implementation axis: the last parameter across, or a single column
-        lines = {(cell.row[:-1] or cell.row, cell.row[-1] if len(cell.row) > 1 else "result"): cell for cell in group.itertuples()}
+        lines = {
+            (cell.row[:-1] or cell.row, cell.row[-1] if len(cell.row) > 1 else "result"): cell for cell in group.itertuples()
+        }
     rows = list(dict.fromkeys(row for row, _ in lines))
     columns = [name for name in dict.fromkeys(name for _, name in lines) if _any_time(lines, name)]
-    rows = [row for row in rows if any((row, name) in lines and lines[row, name].status != "not measured" for name in columns)]
+    rows = [
+        row for row in rows if any((row, name) in lines and lines[row, name].status != "not measured" for name in columns)
+    ]
     if not columns:
         console.print(Text(f"{benchmark}: no times", style="bold"))
     first = max([len(", ".join(row)) for row in rows] + [8]) + 3

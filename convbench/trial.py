@@ -19,6 +19,8 @@ from rich.progress import BarColumn, Progress, TextColumn
 from convbench import results, roofline, table
 from convbench.project import Project
 
+BASELINE = "cpu.torch"
+
 
 def request(input: str, weight: str, names: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
     """The question in the form the suite takes. Raises click.BadParameter for what is no shape."""
@@ -37,7 +39,9 @@ def request(input: str, weight: str, names: tuple[str, ...], options: dict[str, 
 def run(project: Project, question: dict[str, Any], progress: Console) -> tuple[pd.DataFrame, table.Notes]:
     """Ask, show progress, and return the answers as cells. Raises ClickException where there is no answer."""
     if not (project.benchmarks / "__main__.py").is_file():
-        raise click.ClickException(f"{project.name} has no `python -m {project.benchmarks.name} try`; try asks a suite that has")
+        raise click.ClickException(
+            f"{project.name} has no `python -m {project.benchmarks.name} try`; try asks a suite that has"
+        )
     roof = roofline.Roofline()
     rows = []
     for event in _events(project, question, progress):
@@ -49,14 +53,16 @@ def run(project: Project, question: dict[str, Any], progress: Console) -> tuple[
             rows.append(_row(event["cell"], event["problem"], question["threads"]))
     cells = roofline.derive(pd.DataFrame(rows, columns=results.COLUMNS), roof)
     there = set(cells.implementation[cells.status == "ok"])
-    notes = table.Notes("working tree", "", f"{question['threads']} threads", "cpu.torch" if "cpu.torch" in there else None)
-    return cells, notes
+    heading = f"working tree, {question['threads']} thread{'s' * (question['threads'] > 1)}, nothing stored"
+    return cells, table.Notes(heading, BASELINE if BASELINE in there else None)
 
 
 def _events(project: Project, question: dict[str, Any], console: Console):
     """The suite's answers, line by line; shows who is prepared and how far the sampling is."""
     command = [sys.executable, "-m", project.benchmarks.name, "try", json.dumps(question)]
-    bar = Progress(TextColumn("{task.description}"), BarColumn(), console=console, transient=True)
+    bar = Progress(
+        TextColumn("{task.description}"), BarColumn(), console=console, transient=True, disable=not console.is_terminal
+    )
     with tempfile.TemporaryFile("w+") as errors, bar:
         task = bar.add_task("starting", total=None)
         latest = ""
@@ -77,7 +83,9 @@ def _events(project: Project, question: dict[str, Any], console: Console):
         if process.returncode:
             errors.seek(0)
             lines = errors.read().strip().splitlines() or ["it printed nothing"]
-            raise click.ClickException(f"{latest or 'the suite'} ended the process with status {process.returncode}: {lines[-1]}")
+            raise click.ClickException(
+                f"{latest or 'the suite'} ended the process with status {process.returncode}: {lines[-1]}"
+            )
 
 
 def _row(cell: dict[str, Any], problem: dict[str, Any], threads: int) -> dict[str, Any]:
@@ -96,7 +104,9 @@ def _row(cell: dict[str, Any], problem: dict[str, Any], threads: int) -> dict[st
         "samples": samples,
         "unit": "seconds",
         "threads": threads,
-        "baseline": "cpu.torch",
+        "baseline": BASELINE,
+        "device": cell.get("device"),
+        "family": cell.get("family"),
         "relative_l2": cell.get("relative_l2"),
         **{key: problem[key] for key in ("label", "dtype", "flops", "bytes")},
     }

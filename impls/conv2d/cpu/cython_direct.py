@@ -7,7 +7,7 @@ import numpy as np
 
 from impls.contract import implementation
 from impls.conv2d.arguments import output_shape
-from impls.conv2d.cpu import _cython_direct
+from impls.conv2d.cpu import _cython_direct  # type: ignore[attr-defined]
 
 
 @implementation(device="cpu", family="direct", summary="Cython: rows in cache, vectorised along the row, OpenMP")

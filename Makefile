@@ -1,0 +1,63 @@
+# The front door. `make bench` measures this machine, `make test` checks the project; each does its own set-up.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help bench bench-full test test-slow lint smoke overhead clean
+
+help:
+	@echo "make bench       install, measure a short selection for HEAD, publish, print the table (under ten minutes)"
+	@echo "make bench-full  the same for every cell; prints its estimate first"
+	@echo "make test        install and run all tests"
+	@echo "make test-slow   the proofs that take minutes"
+	@echo "make lint        ruff and mypy"
+	@echo "make smoke       one cell of every class, checked and published"
+	@echo "make overhead    what a cell costs beside the calls it times"
+	@echo "make clean       remove everything that was installed or built here; results stay"
+
+# Installed editable: a changed file is used at once, and a changed Cython file is compiled when it is next imported.
+$(VENV)/installed: pyproject.toml meson.build meson.options
+	@command -v $(firstword $(CC)) >/dev/null || { echo "no C compiler: the Cython kernels need $(CC); install one (Debian: apt-get install gcc) or name it with CC="; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or later is needed; name it with PYTHON="; exit 1; }
+	@echo "installing into $(VENV) (about a minute, most of it torch)"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet "meson-python>=0.18" "meson>=1.4" ninja "Cython>=3.1" "numpy>=2.1"
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[bench,libraries,test]'
+	@touch $@
+
+bench: $(VENV)/installed
+	$(BIN)/convbench run --quick
+	$(BIN)/asv publish --no-pull
+	$(BIN)/convbench table
+	@echo "dashboard: html/index.html; see it with: $(BIN)/asv preview"
+
+bench-full: $(VENV)/installed
+	$(BIN)/convbench run
+	$(BIN)/asv publish --no-pull
+	$(BIN)/convbench table
+
+test: $(VENV)/installed
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: $(VENV)/installed
+	$(BIN)/python -m pytest -m slow --timeout 3600
+
+lint: $(VENV)/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+smoke: $(VENV)/installed
+	$(BIN)/convbench run --busy --bench "'(7x7|filters/identity.*)'" --bench 'Ceilings.*32 KiB'
+	$(BIN)/asv publish --no-pull
+	$(BIN)/convbench table --bench ImageSize
+
+overhead: $(VENV)/installed
+	$(BIN)/convbench run --again --bench ImageSize --bench Channels
+	$(BIN)/python -m tests.overhead
+
+clean:
+	rm -rf $(VENV) .asv .convbench html build
+	find . -name __pycache__ -prune -exec rm -rf {} +
