@@ -48,10 +48,16 @@ class Problem:
         match = LABEL.fullmatch(label)
         if match is None:
             raise ValueError(f"{label!r} is not a problem's label; one looks like n1c64h56w56k64r3s3t2p1d1g1")
-        sizes = (int(match[name]) for name in "nchwkrs")
+        n, c, h, w, k, r, s = (int(match[name]) for name in "nchwkrs")
         vertical, _, horizontal = (match["p"] or "0").partition("x")
         return cls(
-            *sizes,
+            n,
+            c,
+            h,
+            w,
+            k,
+            r,
+            s,
             stride=int(match["t"] or 1),
             padding=(int(vertical), int(horizontal or vertical)),
             dilation=int(match["d"] or 1),
