@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-import impls
 from benchmarks import ceilings, cell, clock, inputs, oracle, threads
 from benchmarks.problems import Problem
 from benchmarks.types import Skip
@@ -25,7 +24,9 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     request: input and weight as shapes; names; stride, padding ("same" or a pair), dilation, groups, dtype; threads;
     seconds for each implementation. Raises ValueError, TypeError or LookupError for what nobody can compute.
     """
-    problem = _problem(request)
+    import impls  # here, because asv imports every file of the suite, also beside a commit that has no impls
+
+    problem = _problem(impls, request)
     offered = {entry.name: entry for entry in entry_points(group=GROUP)}
     names = request["names"] or [*impls.names("conv2d"), *sorted(offered)]
     count = request["threads"]
@@ -41,7 +42,7 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
             # A limit spares a user what he did not ask for; who names an implementation wants to wait for it.
             if not request["names"] and (reason := cell.too_slow(name, problem)):
                 raise Skip(f"too slow here: {reason}")
-            function = _load(name, offered)
+            function = _load(impls, name, offered)
             declared[name] = {"device": function.device, "family": function.family}
             reason = function.unsupported(problem.input_shape, problem.weight_shape, **problem.arguments, dtype=problem.dtype)
             if reason:
@@ -108,7 +109,7 @@ def _set_threads(count: int, first: bool) -> dict[str, int]:
     return threads.set_pools(count)
 
 
-def _load(name: str, offered: dict[str, Any]) -> Any:
+def _load(impls: Any, name: str, offered: dict[str, Any]) -> Any:
     if name in offered:
         return impls.wrap(name, offered[name].load())
     try:
@@ -117,7 +118,7 @@ def _load(name: str, offered: dict[str, Any]) -> Any:
         raise Skip(f"unavailable: {error}") from error
 
 
-def _problem(request: dict[str, Any]) -> Problem:
+def _problem(impls: Any, request: dict[str, Any]) -> Problem:
     (n, c, h, w), (k, channels, r, s) = request["input"], request["weight"]
     dilation, padding = request["dilation"], request["padding"]
     if padding == "same":

@@ -1,0 +1,89 @@
+"""The clock agrees with timeit, samples as planned, and keeps nothing but the last output."""
+
+import itertools
+import statistics
+import timeit
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks import clock, memory
+
+
+@pytest.mark.parametrize("size", [7, 64, 128])
+def test_a_call_of_microseconds_is_measured_as_timeit_measures_it(size):
+    """Both clocks on one call, block by block in turn; the fastest blocks, since noise only ever adds."""
+    image = np.ones((size, size), np.float32)
+    call = image.copy
+    block, reference = clock.wall(call), timeit.Timer(call)
+    number = clock.measure(block, clock.Plan(warmup_time=0.05)).number
+    for _ in range(5):  # a neighbour on the machine can spoil one comparison, not five
+        pairs = [(block(number)[0] / number, reference.timeit(number) / number) for _ in range(15)]
+        ours, theirs = (min(side) for side in zip(*pairs, strict=True))
+        medians = statistics.median(a / b for a, b in pairs)
+        if abs(ours / theirs - 1) < 0.03 and abs(medians - 1) < 0.03:
+            return
+    pytest.fail(f"{size}x{size}: clock {ours * 1e6:.3f} us, timeit {theirs * 1e6:.3f} us, median ratio {medians:.3f}")
+
+
+class Fake:
+    """A block that takes a given time a call without spending it."""
+
+    def __init__(self, seconds, first=None):
+        self.seconds, self.first, self.blocks = seconds, first, []
+
+    def __call__(self, number):
+        per_call = self.first if self.first and not self.blocks else self.seconds
+        self.blocks.append(number)
+        return per_call * number, len(self.blocks)
+
+
+@given(st.floats(1e-7, 1.0), st.floats(0, 0.2), st.floats(0.001, 0.02))
+def test_blocks_are_long_enough_and_samples_as_many_as_planned(seconds, warmup, sample_time):
+    block = Fake(seconds)
+    plan = clock.Plan(sample_time=sample_time, warmup_time=warmup, repeat=(3, 10, 0.3))
+    measured = clock.measure(block, plan)
+    assert measured.number * seconds >= sample_time * 0.999
+    assert measured.number * seconds <= max(seconds, 1.2 * sample_time + seconds)
+    assert 3 <= len(measured.samples) <= 10
+    assert measured.samples == pytest.approx([seconds] * len(measured.samples))
+    assert measured.called == pytest.approx(sum(block.blocks) * seconds)
+    assert measured.output == len(block.blocks)
+
+
+def test_a_slow_first_call_does_not_shorten_the_blocks():
+    measured = clock.measure(Fake(1e-5, first=1.0), clock.Plan())
+    assert measured.number * 1e-5 >= 0.01 or measured.number == 1
+
+
+@pytest.mark.parametrize("number", [1, 7])
+def test_a_given_number_is_kept(number):
+    block = Fake(1e-4)
+    assert clock.measure(block, clock.Plan(number=number, warmup_time=0, repeat=(2, 2, 0))).number == number
+    assert block.blocks == [number, number]
+
+
+def test_calls_are_counted_and_the_last_output_returned():
+    numbers = itertools.count(1)
+    block = clock.wall(lambda: next(numbers))
+    assert block(1)[1] == 1
+    assert block(10)[1] == 11
+
+
+def test_cold_counts_the_call_and_not_the_flush():
+    seconds, output = clock.cold(lambda: "output")(3)
+    assert output == "output"
+    assert seconds < 1e-3  # rewriting the buffer takes milliseconds
+
+
+@pytest.mark.parametrize("megabytes", [8, 64])
+def test_peak_extra_bytes_sees_what_a_call_needs_beside_its_output(megabytes):
+    def call():
+        extra = np.ones(megabytes << 20, np.uint8)
+        return extra[:1000].copy()
+
+    peak = memory.peak_extra_bytes(call)
+    assert peak == pytest.approx(megabytes << 20, rel=0.1)
+    assert memory.peak_extra_bytes(lambda: np.ones(megabytes << 20, np.uint8)) < 2 << 20

@@ -1,0 +1,108 @@
+"""Real asv on real commits: each is measured as itself, by the newest suite."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SLEEP = 0.004  # seconds that one commit's cpu.shift sleeps: far more than a 7x7 image takes anybody but the Python loops
+
+
+def git(folder, *command):
+    identity = ["-c", "user.name=Test", "-c", "user.email=test@example.com", "-c", "init.defaultBranch=main"]
+    done = subprocess.run(["git", *identity, *command], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def commit(folder, message):
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", message)
+    return git(folder, "rev-parse", "HEAD")
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """Three commits that differ in impls alone, measured in one environment with few libraries: {commit: {cell: seconds}}."""
+    index = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--no-deps",
+        "-d",
+        tmp_path_factory.mktemp("pip"),
+        "threadpoolctl",
+    ]
+    if subprocess.run(index, capture_output=True, check=False).returncode:
+        pytest.skip("no package index can be reached, and asv's environments install from one")
+    folder = tmp_path_factory.mktemp("project")
+    for path in subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).splitlines():
+        if (ROOT / path).is_file() and not path.startswith("results/"):
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / path, folder / path)
+    configuration = (folder / "asv.conf.json").read_text()
+    keep = ("numpy", "threadpoolctl", "asv_runner", "pillow", "scikit-learn")
+    lines = [
+        line for line in configuration.splitlines() if '": ["' not in line or any(k in line for k in (*keep, "branches"))
+    ]
+    (folder / "asv.conf.json").write_text("\n".join(lines).replace('["0.3.2"],', '["0.3.2"]'))
+    git(folder, "init", "--quiet")
+    shift = folder / "impls" / "conv2d" / "cpu" / "shift.py"
+    commits = {"plain": commit(folder, "plain")}
+    text = shift.read_text()
+    shift.write_text(text.replace("    image = pad(", f"    __import__('time').sleep({SLEEP})\n    image = pad(", 1))
+    commits["slow"] = commit(folder, "a slower cpu.shift")
+    shift.unlink()  # in the middle of the list of names
+    commits["lacking"] = commit(folder, "no cpu.shift")
+    shift.write_text(text)
+    commits["newest"] = commit(folder, "cpu.shift is back")
+    (folder / "hashes").write_text("\n".join(commits[name] for name in ("plain", "slow", "lacking")))
+    environment = {**os.environ, "HOME": str(folder / "home"), "CONVBENCH_CELLS": str(folder / "cells.jsonl")}
+    (folder / "home").mkdir()
+    asv = [sys.executable, "-m", "asv"]
+    machine = ["--machine", "test", "--os", "Linux", "--arch", "any", "--cpu", "any", "--num_cpu", "1", "--ram", "1"]
+    subprocess.run([*asv, "machine", *machine], cwd=folder, env=environment, check=True, capture_output=True)
+    run = [*asv, "run", "HASHFILE:hashes", "--machine", "test", "--bench", "ImageSize.*'7x7'", "--show-stderr"]
+    done = subprocess.run(run, cwd=folder, env=environment, capture_output=True, text=True, timeout=900, check=False)
+    assert done.returncode in (0, 2), done.stdout[-3000:] + done.stderr[-3000:]
+    return {name: times(folder, hash) for name, hash in commits.items() if name != "newest"}
+
+
+def times(folder, hash):
+    """Seconds by implementation, None where the cell failed, NaN where it was left out."""
+    (path,) = (folder / "results" / "test").glob(f"{hash[:8]}-*.json")
+    content = json.loads(path.read_text())
+    row = dict(zip(content["result_columns"], content["results"]["conv2d.ImageSize.time_conv2d"], strict=False))
+    sizes = row["params"][1]
+    return {name.strip("'"): row["result"][i * len(sizes)] for i, name in enumerate(row["params"][0])}
+
+
+def test_commits_that_differ_in_impls_alone_are_measured_as_themselves(measured):
+    assert measured["plain"]["cpu.shift"] < SLEEP
+    assert measured["slow"]["cpu.shift"] > SLEEP
+
+
+def test_a_commit_that_lacks_a_name_leaves_every_other_column_right(measured):
+    assert measured["lacking"]["cpu.shift"] != measured["lacking"]["cpu.shift"]  # NaN: left out, not failed
+    slowest = max(measured["plain"], key=lambda name: measured["plain"][name] or 0)
+    for name, seconds in measured["plain"].items():
+        other = measured["lacking"][name]
+        if name == "cpu.shift":
+            continue
+        assert (other == other) == (seconds == seconds), name
+        if seconds == seconds:
+            # A column shifted by one name would be wrong by far more: neighbours differ by factors of 10 to 100.
+            assert 1 / 4 < other / seconds < 4, name
+    assert slowest in ("im2col.naive", "cpu.loops")
+
+
+def test_libraries_that_are_not_there_are_left_out_and_not_failed(measured):
+    assert all(seconds is not None for row in measured.values() for seconds in row.values())
+    assert measured["plain"]["cpu.torch"] != measured["plain"]["cpu.torch"]
+    assert measured["plain"]["cpu.windows"] < SLEEP

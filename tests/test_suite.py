@@ -1,0 +1,169 @@
+"""The suite gives no time for a wrong answer, and the same list of cells whatever is installed."""
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import impls
+from benchmarks import cell
+
+ROOT = Path(__file__).parents[1]
+CPU = impls.names(device="cpu")
+
+
+def python(code, *arguments, **options):
+    """Run code in a fresh interpreter at the root of the checkout."""
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False, **options)
+
+
+@pytest.fixture(scope="module")
+def verdicts():
+    script = [sys.executable, ROOT / "tests" / "broken_cells.py", json.dumps(CPU)]
+    done = subprocess.run(script, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("name", CPU)
+@pytest.mark.parametrize("fault", ["tap_off_by_one", "border_row", "wrong_group", "nan", "wrong_later"])
+def test_a_broken_implementation_fails_and_has_no_time(verdicts, name, fault):
+    status, reason, stored = verdicts[name][fault]
+    assert (status, stored) == ("failed", False)
+    assert reason.startswith("WrongAnswer: ")
+    assert ("nan at n=0, k=1, p=3, q=4" if fault == "nan" else "relative L2 error") in reason
+
+
+@pytest.mark.parametrize("name", CPU)
+def test_the_same_cell_unbroken_has_a_time(verdicts, name):
+    assert verdicts[name]["unbroken"] == ["ok", None, True]
+
+
+LIST = """
+import sys
+sys.path.append(".")
+class Hide:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in sys.argv[1].split():
+            raise ImportError(f"{name} is hidden", name=name)
+sys.meta_path.insert(0, Hide())
+from asv_runner.discovery import list_benchmarks
+list_benchmarks("benchmarks", sys.stdout)
+"""
+
+
+def test_the_list_of_cells_does_not_depend_on_what_is_installed():
+    everything = python(LIST, "nothing")
+    bare = python(LIST, "torch cupy numba scipy sklearn PIL threadpoolctl impls")
+    assert everything.returncode == 0, everything.stderr
+    assert bare.returncode == 0, bare.stderr
+    assert bare.stdout == everything.stdout
+    found = {entry["name"]: entry for entry in json.load(io.StringIO(everything.stdout))}
+    assert all(entry["params"][0][0] == "'cpu.cython_direct'" for name, entry in found.items() if "conv2d." in name)
+    assert {name.split(".")[-2] for name in found} == {
+        *("Ceilings", "ImageSize", "KernelSize", "Batch", "Channels", "Threads", "Layers", "ColdCache", "Memory", "Startup")
+    }
+
+
+def test_every_cell_knows_its_problem():
+    for entry in json.loads(python(LIST, "nothing").stdout):
+        if "ceilings" in entry:
+            continue
+        values = entry["params"][entry["param_names"].index(entry["axis"])]
+        assert list(entry["problems"]) == values
+        assert set(entry["quick"]) <= set(values)
+        assert all(problem["flops"] > 0 and problem["bytes"] > 0 for problem in entry["problems"].values())
+        assert entry["param_names"][0] == "implementation"
+
+
+def test_names_are_the_files_of_the_checkout():
+    assert cell.implementations() == impls.names()
+    assert {name: found["device"] for name, found in cell.declarations().items()} == {
+        name: impls.contract.declaration(name)["device"] for name in impls.names()
+    }
+
+
+POOLS = """
+import ctypes, os, signal, sys, time
+sys.path.append(".")
+sys.argv.append("run_server")  # as asv's fork server is started: the suite then imports every library in the parent
+import benchmarks
+import numpy as np
+assert {"torch", "numba", "scipy"} <= set(sys.modules), "the parent imported nothing"
+import numba, torch
+import impls
+from benchmarks import threads
+
+image = np.ones((1, 8, 64, 64), np.float32)
+weight = np.ones((8, 8, 3, 3), np.float32)
+work = {
+    "BLAS": lambda: np.ones((512, 512)) @ np.ones((512, 512)),
+    "torch": lambda: impls.load("cpu.torch")(image, weight),
+    "numba": lambda: impls.load("cpu.numba_direct")(image, weight),
+    "OpenMP": lambda: impls.load("cpu.cython_direct")(image, weight),
+}
+for pool, call in work.items():
+    started = time.monotonic()
+    child = os.fork()
+    if not child:
+        signal.alarm(int(sys.argv[1]))
+        threads.set_pools(2 if len(threads.cores()) > 1 else 1)
+        call()
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    print(pool, status, round(time.monotonic() - started, 2))
+    assert status == 0, f"{pool} did not run in a forked child: status {status}"
+"""
+
+
+def test_after_the_preimport_a_forked_child_runs_each_thread_pool_within_five_seconds():
+    # The first call compiles Numba's kernel, which the five seconds are not about.
+    python(
+        "import sys; sys.path.append('.'); import numpy as np, impls;"
+        "o = np.ones((1, 1, 9, 9), np.float32); impls.load('cpu.numba_direct')(o, o[:, :, :3, :3])"
+    )
+    done = python(POOLS, "5")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["BLAS", "torch", "numba", "OpenMP"]
+
+
+@pytest.mark.parametrize("pool", ["numba", "torch", "cv2"])
+def test_a_pool_that_does_not_follow_fails_the_cell(pool, monkeypatch):
+    code = f"""
+import sys, types
+sys.path.append(".")
+from benchmarks import threads
+stubborn = types.SimpleNamespace(
+    set_num_threads=lambda n: None, get_num_threads=lambda: 7, setNumThreads=lambda n: None, getNumThreads=lambda: 7,
+    config=types.SimpleNamespace(NUMBA_NUM_THREADS=8),
+)
+sys.modules[{pool!r}] = stubborn
+try:
+    threads.set_pools(1)
+except threads.PoolError as error:
+    print(error)
+"""
+    name = {"cv2": "opencv"}.get(pool, pool)
+    assert python(code).stdout.strip() == f"asked for 1 threads, but {name} has 7"
+
+
+def test_threads_are_set_and_read_back_everywhere():
+    code = """
+import sys
+sys.path.append(".")
+import json, numba, torch, impls
+impls.load("cpu.cython_direct")
+from benchmarks import threads
+threads.confine(1)
+print(json.dumps([threads.set_pools(1), threads.cores()]))
+"""
+    pools, cores = json.loads(python(code).stdout)
+    assert set(pools.values()) == {1}
+    assert {"numba", "torch"} < set(pools)
+    assert any("openmp" in pool for pool in pools)
+    assert any("blas" in pool for pool in pools)
+    assert len(cores) == 1
