@@ -66,9 +66,9 @@ def compare(problem: Problem, family: str, known: Reference, output: np.ndarray)
         raise WrongAnswer(f"the output has shape {getattr(output, 'shape', None)}, not {problem.output_shape}")
     if str(output.dtype) != problem.dtype:
         raise WrongAnswer(f"the output has dtype {output.dtype}, not {problem.dtype}")
-    # One pass that any NaN or infinity survives: 0.3 ms a million outputs, so that it can look at all of them.
-    if not np.isfinite(output.sum(dtype=np.float64)):
-        place = np.unravel_index(int(np.argmin(np.isfinite(output))), output.shape)
+    finite = np.isfinite(output)
+    if not finite.all():
+        place = np.unravel_index(int(np.argmin(finite)), output.shape)
         raise WrongAnswer(f"the output is {output[place]} at {_place(place)}")
     return compare_at(problem, family, known, output.reshape(-1)[known.positions])
 
@@ -78,10 +78,15 @@ def compare_at(problem: Problem, family: str, known: Reference, values: np.ndarr
     if not len(known.positions):
         return Errors(0.0, 0.0)
     difference = np.abs(values - known.values)
-    norm = float(np.linalg.norm(known.values))
+    # Sums of random signs are about magnitude / sqrt(taps). Where a few outputs happen to cancel further, their own norm
+    # says nothing about the rounding in them.
+    expected = float(np.linalg.norm(known.magnitudes)) / math.sqrt(problem.taps)
+    norm = max(float(np.linalg.norm(known.values)), expected)
     relative = float(np.linalg.norm(difference)) / norm if norm else float(np.linalg.norm(difference))
     allowed_l2, factor = bounds(problem, family)
-    allowed = factor * UNIT[problem.dtype] * known.magnitudes
+    allowed = np.full_like(known.magnitudes, np.inf)
+    if math.isfinite(factor):
+        allowed = factor * UNIT[problem.dtype] * known.magnitudes
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.where(difference > 0, difference / allowed, 0.0)
     worst = int(np.argmax(np.where(np.isnan(ratios), np.inf, ratios)))

@@ -42,6 +42,13 @@ class Problem:
     data: str = "random"
     filter: str | None = None
 
+    def __post_init__(self) -> None:
+        """Raises ValueError for a problem that has no output or whose channels do not fit its groups."""
+        if self.groups < 1 or self.stride < 1 or self.c % self.groups or self.k % self.groups:
+            raise ValueError(f"{self.label}: channels must be multiples of groups, and stride at least 1")
+        if min(self.output_shape[1:]) < 1:
+            raise ValueError(f"{self.label}: the kernel is larger than the padded image")
+
     @classmethod
     def parse(cls, label: str, **more: Any) -> Problem:
         """Read a label. Raises ValueError that shows what one looks like."""

@@ -23,6 +23,14 @@ from convbench.project import Project
 
 GRACE = 10  # seconds asv gets to end by itself when interrupted, before its whole process group is killed
 
+# Words in a build's log, and what they mean for the person who reads them.
+CAUSES = {
+    "Unknown compiler(s)": "no C compiler was found, and the Cython kernels need one: install gcc or clang",
+    "No space left on device": "the disk is full",
+    "Could not find a version that satisfies": "asv.conf.json pins a library that this Python cannot have",
+    "Temporary failure in name resolution": "the package index cannot be reached, and asv's environment is installed from it",
+}
+
 
 class Interrupted(Exception):
     """The user pressed Ctrl-C, or the run was asked to end."""
@@ -145,7 +153,7 @@ def _asv_running(work: Path, project: Project, arguments: list[str], log: Path, 
         finally:
             _end(process)
     if process.returncode not in (0, 2):
-        raise click.ClickException(f"asv ended with status {process.returncode}: {_tail(log)}")
+        raise click.ClickException(f"{_cause(log)} asv ended with status {process.returncode}: {_tail(log)}".strip())
 
 
 def _end(process: subprocess.Popen) -> None:
@@ -212,6 +220,12 @@ def _append(lines: Path, target: Path) -> None:
     joined = lines.with_name("joined.jsonl")
     joined.write_bytes(old + lines.read_bytes())
     _publish(joined, target)
+
+
+def _cause(log: Path) -> str:
+    """What to do about a build that failed, where its log is clear about it."""
+    text = log.read_text(errors="replace")
+    return next((f"{sentence};" for words, sentence in CAUSES.items() if words in text), "")
 
 
 def _tail(log: Path) -> str:

@@ -75,12 +75,11 @@ def _block(benchmark: str, group: pd.DataFrame, console: Console) -> None:
     rows = [
         row for row in rows if any((row, name) in lines and lines[row, name].status != "not measured" for name in columns)
     ]
-    if not columns:
-        console.print(Text(f"{benchmark}: no times", style="bold"))
+    console.print(Text(benchmark if columns else f"{benchmark}: no times", style="bold"))
     first = max([len(", ".join(row)) for row in rows] + [8]) + 3
     fit = max(1, (console.width - first) // WIDEST_CELL)
     for start in range(0, len(columns), fit):
-        table = Table(title=benchmark if start == 0 else None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         table.add_column("")
         for name in columns[start : start + fit]:
             table.add_column(name, justify="right", overflow="fold")

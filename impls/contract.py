@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 FOLDER = Path(__file__).parent
 
 # What to install where an import fails, by the missing module's first name.
@@ -60,7 +62,8 @@ class Implementation:
         if self.arrays == "cupy":
             return importlib.import_module("cupy").asarray(array)
         if self.arrays == "torch":
-            return importlib.import_module("torch").as_tensor(array, device="cuda")
+            # Copied first: torch refuses some of the memory layouts that NumPy has.
+            return importlib.import_module("torch").as_tensor(np.array(array, order="C"), device="cuda")
         return array
 
     def to_numpy(self, array: Any) -> Any:
@@ -109,8 +112,10 @@ def implementation(
 def names(operation: str = "conv2d", device: str | None = None) -> list[str]:
     """List the implementations of an operation, sorted; `device` keeps those for "cpu" or "cuda".
 
-    Raises LookupError for an unknown operation. Imports none of the files.
+    Raises LookupError for an unknown operation or device. Imports none of the files.
     """
+    if device not in (None, "cpu", "cuda"):
+        raise LookupError(_unknown("device", str(device), ["cpu", "cuda"]))
     found = sorted(_files(operation))
     if device is None:
         return found
@@ -141,6 +146,8 @@ def load(name: str, operation: str = "conv2d") -> Implementation:
         raise
     except ImportError as error:
         raise Unavailable(f"{name} cannot be imported: {error}; {_cure(error)}") from error
+    if not hasattr(module, operation):
+        raise LookupError(f"{name}: its file has no function {operation}()")
     return wrap(name, getattr(module, operation))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 Pair = tuple[int, int]
 DTYPES = ("float32", "float64")
+LARGEST = 2**31 - 1  # of a stride, padding or dilation: what every library underneath can count to
 
 
 class Geometry(NamedTuple):
@@ -30,12 +31,15 @@ def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, 
     owner = {"numpy": "a NumPy array", "cupy": "a CuPy array", "torch": "a torch tensor on a CUDA device"}[arrays]
     refuse = functools.lru_cache(maxsize=1024)(functools.partial(unsupported, limits))
 
+    if unknown := set(limits) - {"stride", "dilation", "groups", "dtype"}:
+        raise ValueError(f"limits may name stride, dilation, groups and dtype, not {', '.join(sorted(unknown))}")
+
     def fits(array: Any) -> bool:
         if arrays == "numpy":
             return isinstance(array, np.ndarray)
-        return hasattr(array, "__cuda_array_interface__") and type(array).__module__.partition(".")[0] == arrays
+        return type(array).__module__.partition(".")[0] == arrays and getattr(array, "is_cuda", arrays == "cupy")
 
-    def check(
+    def conv2d(
         input: Any,
         weight: Any,
         bias: Any = None,
@@ -49,16 +53,16 @@ def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, 
                 raise TypeError(f"{name} must be {owner}, not {type(array).__name__}")
         dtype = _dtype(input, weight, bias)
         shapes = tuple(input.shape), tuple(weight.shape)
-        settings = (_hashable(stride), _hashable(padding), _hashable(dilation), groups)
+        settings = _plain(stride=stride, padding=padding, dilation=dilation, groups=groups)
         geometry = _geometry(*shapes, *settings)
         if bias is not None and tuple(bias.shape) != (shapes[1][0],):
             expected = (shapes[1][0],)
             raise ValueError(f"bias must have shape {expected}, one value per output channel, not {tuple(bias.shape)}")
         if limits and (reason := refuse(*shapes, *settings, dtype)):
             raise NotImplementedError(reason)
-        return input, weight, bias, geometry.stride, geometry.padding, geometry.dilation, groups
+        return input, weight, bias, geometry.stride, geometry.padding, geometry.dilation, settings[3]
 
-    return check
+    return conv2d  # by this name, Python's own message about a missing argument names the operation
 
 
 def unsupported(
@@ -74,10 +78,9 @@ def unsupported(
     """Say in words which argument is outside `limits`, or None. Raises as a call would for arguments nobody supports."""
     if str(dtype) not in DTYPES:
         raise TypeError(f"dtype must be float32 or float64, not {dtype}")
-    geometry = _geometry(
-        tuple(input_shape), tuple(weight_shape), _hashable(stride), _hashable(padding), _hashable(dilation), groups
-    )
-    actual = {"stride": geometry.stride, "dilation": geometry.dilation, "groups": groups, "dtype": str(dtype)}
+    settings = _plain(stride=stride, padding=padding, dilation=dilation, groups=groups)
+    geometry = _geometry(tuple(input_shape), tuple(weight_shape), *settings)
+    actual = {"stride": geometry.stride, "dilation": geometry.dilation, "groups": settings[3], "dtype": str(dtype)}
     for argument, only in limits.items():
         value = actual[argument]
         if value not in (only, (only, only)):
@@ -111,7 +114,8 @@ def _geometry(
     if len(weight_shape) != 4:
         raise ValueError(f"weight must have shape (K, C/groups, R, S), not {weight_shape}")
     if not isinstance(groups, int) or groups < 1:
-        raise ValueError(f"groups must be a positive integer, not {groups!r}")
+        error = ValueError if isinstance(groups, int) else TypeError
+        raise error(f"groups must be a positive integer, not {groups!r}")
     strides = _pair("stride", stride, 1)
     dilations = _pair("dilation", dilation, 1)
     (_, c, h, w), (k, channels, r, s) = input_shape, weight_shape
@@ -151,20 +155,31 @@ def _padding(padding: Any, spans: Pair, strides: Pair) -> tuple[Pair, Pair]:
 
 
 def _pair(name: str, value: Any, least: int) -> Pair:
-    values = value if isinstance(value, tuple) else (value, value)
-    try:
-        pair = tuple(index(v) for v in values)
-    except TypeError:
-        raise TypeError(f"{name} must be an integer or a pair of integers, not {value!r}") from None
+    pair = value if isinstance(value, tuple) else (value, value)
+    if not all(isinstance(number, int) for number in pair):
+        raise TypeError(f"{name} must be an integer or a pair of integers, not {value!r}")
     if len(pair) != 2:
         raise ValueError(f"{name} must be an integer or a pair of integers, not {value!r}")
     if min(pair) < least:
         raise ValueError(f"{name} must be at least {least}, not {value!r}")
+    if max(pair) > LARGEST:
+        raise ValueError(f"{name} must be at most {LARGEST}, not {value!r}")
     return pair
 
 
-def _hashable(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _plain(**settings: Any) -> tuple[Any, ...]:
+    """Turn what stands for integers into integers, so that 1.0 is never found in a cache where 1 was put."""
+    return tuple(v if type(v) is int or type(v) is str else _integers(name, v) for name, v in settings.items())
+
+
+def _integers(name: str, value: Any) -> int | tuple[int, ...]:
+    try:
+        if isinstance(value, (tuple, list)):
+            return tuple(int(index(number)) for number in value)
+        return int(index(value))
+    except TypeError:
+        what = "a positive integer" if name == "groups" else "an integer or a pair of integers"
+        raise TypeError(f"{name} must be {what}, not {value!r}") from None
 
 
 def _dtype(input: Any, weight: Any, bias: Any) -> str:

@@ -9,8 +9,8 @@ from impls.conv2d.arguments import Pair
 
 
 def tensor(array: np.ndarray) -> torch.Tensor:
-    """Share the array's memory; copy what torch cannot share: negative strides and read-only memory."""
-    if not array.flags.writeable or min(array.strides, default=0) < 0:
+    """Share the array's memory; copy what torch cannot share: read-only memory, steps backwards or between elements."""
+    if not array.flags.writeable or any(step < 0 or step % array.itemsize for step in array.strides):
         array = np.array(array, order="C")
     return torch.from_numpy(array)
 

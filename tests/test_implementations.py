@@ -1,0 +1,334 @@
+"""Every CPU implementation gives the right answer, whatever the problem and however the arrays lie in memory."""
+
+import math
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+from torch.nn import functional
+
+import impls
+from benchmarks import oracle
+from benchmarks.problems import Problem
+
+NAMES = impls.names(device="cpu")
+INTERPRETED = {"cpu.loops", "im2col.naive"}  # a Python step for every product or tap
+UNIT = {"float32": 2.0**-24, "float64": 2.0**-53}
+
+
+def load(name):
+    try:
+        return impls.load(name)
+    except impls.Unavailable as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm():
+    """Compile what is compiled at the first call, outside of the examples."""
+    for name in NAMES:
+        try:
+            function = impls.load(name)
+        except impls.Unavailable:
+            continue
+        for dtype in UNIT:
+            function(np.ones((1, 1, 3, 3), dtype), np.ones((1, 1, 2, 2), dtype))
+
+
+def call(input, weight, bias=False, dtype="float32", **arguments):
+    """One call without its data: shapes, whether there is a bias, dtype, and the other arguments."""
+    return SimpleNamespace(input=input, weight=weight, bias=bias, dtype=dtype, arguments=arguments)
+
+
+def data(what, whole, seed=0):
+    """Input, weight and bias (or None) of a call: small whole numbers, or fractions in [-1, 1]."""
+    random = np.random.default_rng(seed)
+
+    def fill(shape):
+        values = random.integers(-8, 9, shape) if whole else random.uniform(-1, 1, shape)
+        return values.astype(what.dtype)
+
+    return fill(what.input), fill(what.weight), fill(what.weight[:1]) if what.bias else None
+
+
+def by_torch(input, weight, bias, arguments):
+    """torch's own answer in float64; whole numbers stay exact in it."""
+    tensors = [None if array is None else torch.from_numpy(array.astype("float64")) for array in (input, weight, bias)]
+    plain = {key: tuple(value) if isinstance(value, list) else value for key, value in arguments.items()}
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Using padding='same' with even kernel")
+        return functional.conv2d(*tensors, **plain).numpy()
+
+
+def check(function, what, arrays, whole):
+    """Call and compare with torch and, where it knows such a problem, with the oracle: was it asked?"""
+    input, weight, bias = arrays
+    output = function(input, weight, bias, **what.arguments)
+    expected = by_torch(input, weight, bias, what.arguments)
+    assert type(output) is np.ndarray
+    assert (output.shape, output.dtype) == (expected.shape, what.dtype)
+    if whole and function.family not in {"library", "winograd", "fft"}:
+        assert np.array_equal(output, expected)
+    # Higham's bound for each output, and the oracle's for the norm; taken of |input| |weight|, lest sums that cancel
+    # look inexact.
+    taps = math.prod(what.weight[1:])
+    sizes = by_torch(*(None if array is None else np.abs(array) for array in arrays), what.arguments)
+    l2, factor = oracle.bounds(SimpleNamespace(dtype=what.dtype, taps=taps), function.family)
+    error = np.abs(output - expected)
+    assert np.linalg.norm(error) <= l2 * np.linalg.norm(sizes)
+    if math.isfinite(factor):
+        assert np.all(error <= (factor + 1) * UNIT[what.dtype] * sizes)
+    problem = as_problem(what)
+    # Of a handful of outputs that are no whole numbers all may cancel.
+    if problem is not None and (whole or problem.outputs >= 64):
+        assert problem.output_shape == output.shape
+        oracle.compare(problem, function.family, oracle.reference(problem, input, weight), output)
+        return True
+    return False
+
+
+def as_problem(what):
+    """The call as a problem, or None where problems cannot say it: a bias, "same", strides that differ."""
+    arguments = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1, **what.arguments}
+    if arguments["padding"] == "valid":
+        arguments["padding"] = 0
+    stride, padding, dilation = (
+        tuple(value) if isinstance(value, tuple | list) else (value, value)
+        for value in (arguments[key] for key in ("stride", "padding", "dilation"))
+    )
+    if what.bias or padding[0] == "same" or len({*stride}) > 1 or len({*dilation}) > 1:
+        return None
+    n, c, h, w = what.input
+    k, _, r, s = what.weight
+    more = {"stride": stride[0], "padding": padding, "dilation": dilation[0], "groups": arguments["groups"]}
+    return Problem(n, c, h, w, k, r, s, **more, dtype=what.dtype)
+
+
+# Named cases
+
+CASES = {
+    "plain": call((1, 2, 7, 9), (3, 2, 3, 3)),
+    "one number": call((1, 1, 1, 1), (1, 1, 1, 1)),
+    "pointwise": call((2, 5, 6, 7), (4, 5, 1, 1)),
+    "pointwise, strided": call((1, 3, 7, 8), (2, 3, 1, 1), stride=2),
+    "pointwise, padded": call((1, 3, 3, 4), (2, 3, 1, 1), padding=2),
+    "kernel as large as the image": call((2, 3, 5, 4), (2, 3, 5, 4)),
+    "kernel larger than the image": call((1, 2, 2, 3), (2, 2, 5, 6), padding=(2, 2)),
+    "kernel larger, one pixel": call((1, 1, 1, 1), (1, 1, 5, 5), padding=2),
+    "kernel larger, dilated": call((1, 2, 3, 3), (2, 2, 3, 3), padding=3, dilation=4),
+    "more padding than image": call((1, 1, 2, 2), (1, 1, 2, 2), padding=(5, 7)),
+    "windows that see no pixel": call((1, 1, 2, 2), (2, 1, 2, 2), padding=6, dilation=5, bias=True),
+    "stride larger than kernel": call((1, 2, 11, 13), (2, 2, 2, 2), stride=5),
+    "stride larger than image": call((1, 2, 4, 5), (2, 2, 3, 3), stride=(9, 8), padding=1),
+    "stride that leaves a rest": call((1, 1, 8, 10), (1, 1, 3, 3), stride=3),
+    "strides that differ": call((1, 2, 9, 9), (2, 2, 3, 3), stride=(1, 3), padding=1),
+    "dilations that differ": call((1, 2, 9, 9), (2, 2, 3, 3), dilation=(3, 1)),
+    "stride and dilation": call((1, 2, 12, 11), (2, 2, 3, 2), stride=2, dilation=3, padding=(1, 2)),
+    "stride divides dilation": call((1, 1, 9, 9), (1, 1, 3, 3), stride=2, dilation=2, padding=1),
+    "paddings that differ": call((1, 2, 5, 6), (2, 2, 3, 3), padding=(2, 0)),
+    "lists": call((1, 2, 7, 7), (2, 2, 3, 3), stride=[2, 1], padding=[1, 2], dilation=[1, 2]),
+    "valid": call((1, 2, 6, 5), (2, 2, 2, 3), padding="valid"),
+    "valid, strided": call((1, 2, 6, 5), (2, 2, 2, 3), padding="valid", stride=2),
+    "same": call((1, 2, 6, 5), (2, 2, 3, 5), padding="same"),
+    "same, even kernel": call((1, 2, 6, 5), (2, 2, 2, 4), padding="same"),
+    "same, even and odd": call((1, 1, 6, 5), (1, 1, 4, 3), padding="same", bias=True),
+    "same, dilated": call((1, 2, 6, 5), (2, 2, 3, 3), padding="same", dilation=(2, 3)),
+    "same, even, dilated": call((1, 2, 6, 5), (2, 2, 2, 4), padding="same", dilation=(2, 3)),
+    "same, kernel larger": call((1, 2, 2, 3), (2, 2, 6, 7), padding="same"),
+    "one row": call((1, 2, 1, 17), (2, 2, 1, 4)),
+    "one column": call((1, 2, 17, 1), (2, 2, 4, 1), stride=(2, 1)),
+    "one row, kernel upright": call((1, 2, 1, 9), (2, 2, 3, 1), padding=(1, 0)),
+    "wide rows": call((1, 1, 2, 201), (1, 1, 2, 33), padding=(0, 16)),
+    "depthwise": call((2, 4, 6, 6), (4, 1, 3, 3), groups=4, padding=1),
+    "depthwise, multiplied": call((1, 3, 6, 6), (6, 1, 3, 3), groups=3, bias=True),
+    "two groups": call((2, 4, 6, 5), (6, 2, 3, 3), groups=2, padding=1),
+    "groups that narrow": call((1, 6, 5, 5), (2, 3, 3, 3), groups=2, stride=2, padding=1, dilation=2),
+    "bias": call((2, 2, 5, 5), (3, 2, 3, 3), bias=True),
+    "many channels": call((1, 37, 3, 3), (5, 37, 3, 3), padding=1),
+    "many outputs": call((1, 1, 4, 4), (41, 1, 3, 3)),
+    "no image": call((0, 2, 5, 5), (3, 2, 3, 3), bias=True, padding=1),
+    "no image, grouped": call((0, 4, 5, 5), (4, 2, 3, 3), groups=2, padding="same"),
+}
+
+
+@pytest.mark.parametrize("what", CASES.values(), ids=CASES)
+@pytest.mark.parametrize("name", NAMES)
+def test_named_cases(name, what):
+    function = load(name)
+    if reason := function.unsupported(what.input, what.weight, **what.arguments):
+        pytest.skip(reason)
+    for dtype in UNIT:
+        what.dtype = dtype
+        for whole in (True, False):
+            check(function, what, data(what, whole), whole)
+
+
+# Memory
+
+
+def field(array):
+    """A field of a record: strides that are no multiple of the item's size."""
+    records = np.zeros(array.shape, [("value", array.dtype), ("rest", "u1", 3)])
+    records["value"] = array
+    return records["value"]
+
+
+def shifted(array):
+    """An address that is no multiple of the item's size."""
+    memory = np.zeros(array.nbytes + 1, "u1")
+    copy = memory[1:].view(array.dtype).reshape(array.shape)
+    copy[:] = array
+    return copy
+
+
+def spread(array, order=None, steps=None):
+    """The same values with axes in another order in memory and every step-th element used; NaN lies between them."""
+    order, steps = order or tuple(range(array.ndim)), steps or (1,) * array.ndim
+    memory = np.full([array.shape[axis] * abs(steps[axis]) for axis in order], np.nan, array.dtype)
+    view = memory[tuple(slice(None, None, steps[axis]) for axis in order)].transpose(np.argsort(order))
+    view[:] = array
+    return view
+
+
+LAYOUTS = {
+    "C": np.ascontiguousarray,
+    "Fortran": np.asfortranarray,
+    "channels last": lambda array: spread(array, (0, 2, 3, 1)[: array.ndim] if array.ndim == 4 else (0,)),
+    "transposed images": lambda array: array.swapaxes(-1, -2).copy().swapaxes(-1, -2) if array.ndim == 4 else array,
+    "batch last": lambda array: spread(array, (1, 2, 3, 0) if array.ndim == 4 else (0,)),
+    "every second": lambda array: spread(array, steps=(2,) * array.ndim),
+    "backwards": lambda array: spread(array, steps=(-1,) * array.ndim),
+    "every third, backwards": lambda array: spread(array, steps=(-3,) * array.ndim),
+    "upside down": lambda array: array[..., ::-1].copy()[..., ::-1],
+    "inside a frame": lambda array: np.pad(array, 1, constant_values=np.nan)[(slice(1, -1),) * array.ndim],
+    "read-only": lambda array: (array.flags.__setattr__("writeable", False), array)[1],
+    "read-only, backwards": lambda array: np.broadcast_to(spread(array, steps=(-2,) * array.ndim), array.shape),
+    "unaligned": shifted,
+    "field of a record": field,
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", NAMES)
+def test_layouts(name, layout):
+    function = load(name)
+    for what in (
+        call((2, 4, 5, 6), (4, 4, 3, 2), bias=True, padding=1),
+        call((2, 4, 5, 6), (4, 4, 1, 1), dtype="float64"),
+        call((2, 4, 5, 6), (4, 2, 3, 3), bias=True, stride=2, padding=(1, 2), dilation=2, groups=2),
+        call((1, 1, 5, 6), (1, 1, 2, 2), padding="same"),
+    ):
+        if function.unsupported(what.input, what.weight, **what.arguments):
+            continue
+        arrays = data(what, whole=True)
+        same = [None if array is None else LAYOUTS[layout](array.copy()) for array in arrays]
+        assert all(a is b or np.array_equal(a, b) for a, b in zip(arrays, same, strict=True))
+        check(function, what, same, whole=True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_repeated_memory(name):
+    function = load(name)
+    what = call((2, 3, 5, 6), (4, 3, 3, 3), bias=True, padding=1)
+    repeated = [np.broadcast_to(np.float32(3), shape) for shape in (what.input, what.weight, (4,))]
+    check(function, what, repeated, whole=True)
+    image = np.lib.stride_tricks.as_strided(np.arange(30, dtype="float32"), what.input, (0, 0, 24, 4))
+    check(function, what, (image, repeated[1], repeated[2]), whole=True)
+    # Overlapping windows of one long row.
+    windows = np.lib.stride_tricks.sliding_window_view(np.arange(14, dtype="float32"), 6)[None, None, :5]
+    check(function, call((1, 1, 5, 6), (1, 1, 2, 3)), (windows, repeated[1][:1, :1, :2], None), whole=True)
+
+
+# Generated cases
+
+
+@st.composite
+def calls(draw, limits):
+    """Any call whose answer is small enough for Python loops, within an implementation's limits."""
+
+    def pair(least, most):
+        number = st.integers(least, most)
+        return st.one_of(number, st.tuples(number, number), st.tuples(number, number).map(list))
+
+    def among(argument, strategy):
+        return draw(st.just(limits[argument]) if argument in limits else strategy)
+
+    groups = among("groups", st.integers(1, 3))
+    stride = among("stride", pair(1, 4) if draw(st.booleans()) else st.sampled_from((1, (1, 1))))
+    dilation = among("dilation", pair(1, 3) if draw(st.booleans()) else st.just(1))
+    kernel = draw(st.tuples(st.integers(1, 4), st.integers(1, 4)))
+    words = ("valid", "same", "same") if stride in (1, (1, 1)) else ("valid",)
+    padding = draw(pair(0, 4) if draw(st.booleans()) else st.sampled_from(words))
+    steps = dilation if isinstance(dilation, tuple | list) else (dilation, dilation)
+    spans = [step * (taps - 1) + 1 for step, taps in zip(steps, kernel, strict=True)]
+    if padding == "same":
+        least = 1, 1
+    else:
+        pads = {"valid": (0, 0)}.get(padding, padding) if isinstance(padding, str) else padding
+        pads = pads if isinstance(pads, tuple | list) else (pads, pads)
+        least = [max(1, span - 2 * pad) for span, pad in zip(spans, pads, strict=True)]
+    size = [low + draw(st.integers(0, 6)) for low in least]
+    channels, outputs = draw(st.integers(1, 3)), draw(st.integers(1, 2))
+    return call(
+        (draw(st.sampled_from((1, 2, 3, 0))), groups * channels, *size),
+        (groups * outputs, channels, *kernel),
+        bias=draw(st.booleans()),
+        dtype=among("dtype", st.sampled_from(sorted(UNIT))),
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        groups=groups,
+    )
+
+
+def layouts(dimensions):
+    """Arguments for spread(): any order of the axes, any small steps."""
+    steps = st.tuples(*[st.sampled_from((1, 1, 2, -1, -2))] * dimensions)
+    return st.tuples(st.permutations(range(dimensions)).map(tuple), steps)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_generated_cases(name):
+    function = load(name)
+
+    @settings(max_examples=100 if name in INTERPRETED else 300, deadline=None)
+    @given(
+        what=calls(function.limits),
+        layout=st.tuples(layouts(4), layouts(4), layouts(1)),
+        whole=st.booleans(),
+        seed=st.integers(0, 2**16),
+    )
+    def agrees(what, layout, whole, seed):
+        arrays = data(what, whole, seed)
+        arrays = [None if array is None else spread(array, *how) for array, how in zip(arrays, layout, strict=True)]
+        event(f"seen by the oracle: {check(function, what, arrays, whole)}")
+
+    agrees()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_output_is_left_from_before(name):
+    """An output that nobody wrote shows what its memory held: here the NaN of freed arrays of its size."""
+    function = load(name)
+    what = call((2, 4, 9, 9), (4, 2, 3, 3), padding=1, groups=2)
+    arrays = data(what, whole=True)
+    for _ in range(20):
+        rubbish = [np.full((2, 4, 9, 9), np.nan, "float32") for _ in range(4)]
+        del rubbish
+        check(function, what, arrays, whole=True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("dtype", UNIT)
+def test_long_sums_stay_within_the_bounds(name, dtype):
+    """Thousands of products an output, as in the last layers of a network."""
+    if name in INTERPRETED:
+        pytest.skip("minutes in an interpreter")
+    function = load(name)
+    what = call((1, 512, 7, 7), (8, 512, 3, 3), dtype=dtype, padding=1)
+    check(function, what, data(what, whole=False), whole=False)
+    check(function, what, data(what, whole=True), whole=True)

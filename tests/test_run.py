@@ -1,0 +1,174 @@
+"""convbench run on a suite that is not ours, with real processes: what is finished is kept, and nothing is left running."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from test_commits import commit, git
+
+SUITE = """
+import time
+class Fast:
+    params = ["1", "2"]
+    rounds, repeat, number, warmup_time = 1, 2, 1, 0
+    def time_it(self, n): time.sleep(0.001)
+class Slow(Fast):
+    def time_it(self, n): time.sleep(float(open("{pace}").read()))
+class Unwell(Fast):
+    def time_it(self, n):
+        if n == "2": raise ValueError("unwell")
+"""
+CONFIGURATION = {
+    "version": 1,
+    "project": "other",
+    "repo": ".",
+    "branches": ["main"],
+    "environment_type": "virtualenv",
+    "env_dir": "env",
+    "matrix": {"pip+asv_runner": ["0.3.2"]},
+    "launch_method": "forkserver",
+    "build_command": [],
+    "install_command": [],
+    "uninstall_command": [],
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("other")
+    index = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", folder / "pip", "asv_runner==0.3.2"]
+    if subprocess.run(index, capture_output=True, check=False).returncode:
+        pytest.skip("no package index can be reached, and asv's environments install from one")
+    (folder / "asv.conf.json").write_text(json.dumps(CONFIGURATION))
+    (folder / "benchmarks").mkdir()
+    (folder / "benchmarks" / "__init__.py").write_text("")
+    (folder / "benchmarks" / "speed.py").write_text(SUITE.format(pace=folder / "pace"))
+    (folder / ".gitignore").write_text("env\nresults\nhome\npip\npace\n.convbench\n__pycache__\n")
+    (folder / "home").mkdir()
+    git(folder, "init", "--quiet")
+    commit(folder, "a suite")
+    return folder
+
+
+def start(folder, *arguments):
+    command = [sys.executable, "-m", "convbench.cli", *arguments]
+    environment = {**os.environ, "HOME": str(folder / "home")}
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, cwd=folder, env=environment, stdout=pipe, stderr=pipe, text=True)
+
+
+def convbench(folder, *arguments):
+    process = start(folder, *arguments)
+    out, err = process.communicate(timeout=240)
+    return process.returncode, out, err
+
+
+def results(folder):
+    """Values of every benchmark that is stored, by name."""
+    files = [path for path in folder.glob("results/*/*.json") if path.name != "machine.json"]
+    return {name: row[0] for path in files for name, row in json.loads(path.read_text())["results"].items()}
+
+
+def left_running(folder):
+    time.sleep(0.5)
+    return [p.cmdline() for p in psutil.process_iter() if p.pid != os.getpid() and _inside(p, folder)]
+
+
+def _inside(process, folder):
+    try:
+        return any(str(folder) in word for word in process.cmdline())
+    except psutil.Error:
+        return False
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_keeps_what_was_finished_and_goes_on_from_there(folder, signum):
+    subprocess.run(["rm", "-rf", folder / "results"], check=True)
+    (folder / "pace").write_text("60")
+    process = start(folder, "run", "--busy")
+    for line in process.stdout:
+        if "speed.Fast:" in line:
+            break
+    time.sleep(2)  # by now the next class is being measured
+    process.send_signal(signum)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 1, out
+    (sentence,) = err.strip().splitlines()
+    assert sentence.startswith("Error: interrupted: 1 of 3 classes are kept, speed.Slow is not")
+    assert list(results(folder)) == ["speed.Fast.time_it"]
+    assert left_running(folder) == []
+    before = results(folder)["speed.Fast.time_it"]
+
+    (folder / "pace").write_text("0.01")
+    status, out, err = convbench(folder, "run", "--busy")
+    assert "2 are there already" in out
+    assert results(folder)["speed.Fast.time_it"] == before
+    assert all(value > 0.01 for value in results(folder)["speed.Slow.time_it"])
+    assert status == 0 or "failed" in err
+
+
+def test_a_second_run_measures_only_what_failed_and_again_measures_all(folder):
+    (folder / "pace").write_text("0.001")
+    convbench(folder, "run", "--busy")
+    before = results(folder)
+    assert before["speed.Unwell.time_it"][1] is None
+    assert before["speed.Unwell.time_it"][0] > 0
+    _, out, _ = convbench(folder, "run", "--busy")
+    assert "1 cells in 1 classes, 5 are there already" in out
+    after = results(folder)
+    assert after["speed.Fast.time_it"] == before["speed.Fast.time_it"]
+    assert after["speed.Unwell.time_it"][0] == before["speed.Unwell.time_it"][0]
+    _, out, _ = convbench(folder, "run", "--busy", "--again", "--bench", "Fast")
+    assert "2 cells in 1 classes" in out
+    assert results(folder)["speed.Fast.time_it"] != before["speed.Fast.time_it"]
+
+
+def test_the_table_shows_a_suite_that_is_not_ours(folder):
+    convbench(folder, "run", "--busy")
+    status, out, err = convbench(folder, "table")
+    assert status == 0, err
+    assert [f"speed.{name}.time_it" in out for name in ("Fast", "Slow", "Unwell")] == [True] * 3
+    assert "FAILED, ended without a report" in out
+
+
+def test_two_runs_at_once_are_refused(folder):
+    (folder / "pace").write_text("60")
+    first = start(folder, "run", "--busy", "--again", "--bench", "Slow")
+    first.stdout.readline()
+    time.sleep(1)
+    status, _, err = convbench(folder, "run", "--busy")
+    first.send_signal(signal.SIGINT)
+    first.communicate(timeout=60)
+    assert status == 1
+    assert err.strip() == "Error: another `convbench run` is measuring here; two at once would disturb each other"
+    assert left_running(folder) == []
+
+
+def test_a_project_that_does_not_build_is_one_sentence(folder):
+    configuration = {**CONFIGURATION, "build_command": ["python -c \"raise SystemExit('Unknown compiler(s): cc')\""]}
+    (folder / "asv.conf.json").write_text(json.dumps(configuration))
+    commit(folder, "does not build")
+    try:
+        status, _, err = convbench(folder, "run", "--busy")
+    finally:
+        git(folder, "reset", "--quiet", "--hard", "HEAD~")
+    assert status == 1
+    (sentence,) = err.strip().splitlines()
+    assert sentence.startswith("Error: ")
+    assert "no C compiler was found" in sentence
+
+
+def test_the_machine_is_named_by_its_processor_and_not_by_its_host(folder):
+    (machine,) = [path.parent for path in Path(folder, "results").glob("*/machine.json")]
+    facts = json.loads((machine / "machine.json").read_text())
+    assert facts["machine"] == machine.name
+    assert machine.name.endswith("cores")
+    host = os.uname()
+    assert host.nodename not in (machine.name, *facts.values())
+    assert host.release not in json.dumps(facts)
