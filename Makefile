@@ -12,7 +12,7 @@ help:
 	@echo "make test        install and run all tests"
 	@echo "make test-slow   the proofs that take minutes"
 	@echo "make lint        ruff and mypy"
-	@echo "make smoke       one cell of every class, checked and published"
+	@echo "make smoke       every class with one implementation, checked and published"
 	@echo "make overhead    what a cell costs beside the calls it times"
 	@echo "make clean       remove everything that was installed or built here; results stay"
 
@@ -50,13 +50,13 @@ lint: $(VENV)/installed
 	$(BIN)/mypy
 
 smoke: $(VENV)/installed
-	$(BIN)/convbench run --busy --bench "'(7x7|filters/identity.*)'" --bench 'Ceilings.*32 KiB'
+	$(BIN)/convbench run --busy --implementation cpu.cython_direct
 	$(BIN)/asv publish --no-pull
-	$(BIN)/convbench table --bench ImageSize
+	$(BIN)/convbench table --bench ImageSize --bench Startup
 
 overhead: $(VENV)/installed
 	$(BIN)/convbench run --again --bench ImageSize --bench Channels
-	$(BIN)/python -m tests.overhead
+	$(BIN)/python tests/overhead.py
 
 clean:
 	rm -rf $(VENV) .asv .convbench html build

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks import threads
 from benchmarks.cell import Cell
-from benchmarks.clock import wall
+from benchmarks.clock import Block, Wall
 from benchmarks.oracle import WrongAnswer
 from benchmarks.types import Skip
 
@@ -62,7 +62,7 @@ def _copy(what: dict, count: int, pools: dict[str, int]) -> Cell:
     if what.get("fresh"):
         if count > 1:
             raise Skip("not on several threads: one call allocates on one")
-        return Cell(source.copy, wall(source.copy), _equals(source), pools)
+        return Cell(source.copy, Wall(source.copy), _equals(source), pools)
     target = np.zeros_like(source)
     if count > 1 and what["bytes"] < SHARED:
         raise Skip("not on several threads: so small a copy ends before they have met")
@@ -108,20 +108,14 @@ def _multiply_add(what: dict, count: int, pools: dict[str, int]) -> Cell:
     return cell
 
 
-def _on_threads(calls: list[Callable], result: np.ndarray, verify: Callable, pools: dict[str, int]) -> Cell:
-    """A cell whose one call is all of `calls` at the same time, each on a thread of its own for a whole block."""
-    if len(calls) == 1:
-        only = calls[0]
+class _Together(Block):
+    """All of several calls at the same time, each on a thread of its own for a whole block."""
 
-        def call():
-            only()
-            return result
+    def __init__(self, calls: list[Callable], result: np.ndarray) -> None:
+        self.calls, self.output, self.pool = calls, result, ThreadPoolExecutor(len(calls))
 
-        return Cell(call, wall(call), verify, pools)
-    pool = ThreadPoolExecutor(len(calls))
-
-    def block(number: int):
-        gate = threading.Barrier(len(calls))
+    def __call__(self, number: int) -> float:
+        gate = threading.Barrier(len(self.calls))
 
         def work(call) -> tuple[float, float]:
             gate.wait()
@@ -130,10 +124,22 @@ def _on_threads(calls: list[Callable], result: np.ndarray, verify: Callable, poo
                 call()
             return start, perf_counter()
 
-        times = list(pool.map(work, calls))
-        return max(end for _, end in times) - min(start for start, _ in times), result
+        times = list(self.pool.map(work, self.calls))
+        return max(end for _, end in times) - min(start for start, _ in times)
 
-    return Cell(lambda: block(1)[1], block, verify, pools)
+
+def _on_threads(calls: list[Callable], result: np.ndarray, verify: Callable, pools: dict[str, int]) -> Cell:
+    """A cell whose one call is all of `calls`; they leave their result where it is."""
+    if len(calls) > 1:
+        block: Block = _Together(calls, result)
+        return Cell(lambda: block(1), block, verify, pools)
+    (only,) = calls
+
+    def call() -> np.ndarray:
+        only()
+        return result
+
+    return Cell(call, Wall(call), verify, pools)
 
 
 def _equals(expected: np.ndarray) -> Callable:

@@ -34,7 +34,6 @@ class Cell:
     verify: Callable[[Any], dict[str, Any]] = lambda output: {}
     threads: dict[str, int] = field(default_factory=dict)
     called: float = 0.0
-    folder: Any = None  # temporary files that live as long as the cell
 
 
 def implementations(operation: str = "conv2d") -> list[str]:
@@ -109,7 +108,7 @@ def check(
         values = function.to_numpy(last).reshape(-1)[known.positions]
         return vars(oracle.compare_at(problem, function.family, known, values))
 
-    return Cell(call, clock.wall(call), verify, pools, called)
+    return Cell(call, clock.Wall(call), verify, pools, called)
 
 
 def too_slow(name: str, problem: Problem) -> str | None:

@@ -12,8 +12,17 @@ from typing import Any
 
 import numpy as np
 
-# One block: how many calls, to seconds for all of them together and the last call's output.
-Block = Callable[[int], tuple[float, Any]]
+
+class Block:
+    """Times calls: block(number) makes so many and returns the seconds for all of them together.
+
+    output is what the last call returned, kept for the check after timing.
+    """
+
+    output: Any = None
+
+    def __call__(self, number: int) -> float:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -32,35 +41,55 @@ class Plan:
 
 @dataclass(frozen=True)
 class Measurement:
-    """Seconds a call, one for each block; calls a block; seconds spent in calls, warm-up included; the last output."""
+    """Seconds a call, one for each block; calls a block; seconds spent in calls, warm-up included."""
 
     samples: list[float]
     number: int
     called: float
-    output: Any
 
 
-def wall(call: Callable[[], Any]) -> Block:
+class Wall(Block):
     """Blocks of a call by the wall clock, with timeit's loop and garbage collection off, as timeit has it.
 
-    The last output is kept for the check after timing; those before it are dropped call by call, as a user's would be.
+    As in timeit, a block frees as many outputs as it makes: every output but the last is dropped as soon as it is there,
+    and the last one when the next block starts, inside its time. Freeing 64 MB takes milliseconds that belong to a call.
     """
 
-    def block(number: int) -> tuple[float, Any]:
-        calls = itertools.repeat(None, number - 1)
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self.call = call
+
+    def __call__(self, number: int) -> float:
+        call, calls = self.call, itertools.repeat(None, number - 1)
         collecting = gc.isenabled()
         gc.disable()
         try:
             start = perf_counter()
+            self.output = None
             for _ in calls:
                 call()
-            output = call()
-            return perf_counter() - start, output
+            self.output = call()
+            return perf_counter() - start
         finally:
             if collecting:
                 gc.enable()
 
-    return block
+
+class Cold(Block):
+    """Blocks whose calls each find the caches full of other data; the time to fill them is not counted."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self.call = call
+        self.other = np.zeros(max(2 * _last_cache(), 32 << 20), np.uint8)
+
+    def __call__(self, number: int) -> float:
+        total = 0.0
+        for _ in range(number):
+            self.output = None
+            np.add(self.other, 1, out=self.other)
+            start = perf_counter()
+            self.output = self.call()
+            total += perf_counter() - start
+        return total
 
 
 def measure(block: Block, plan: Plan) -> Measurement:
@@ -70,7 +99,7 @@ def measure(block: Block, plan: Plan) -> Measurement:
     """
     number, called, long_enough = plan.number or 1, 0.0, bool(plan.number)
     while not long_enough or called < plan.warmup_time:
-        seconds, _ = block(number)
+        seconds = block(number)
         called += seconds
         long_enough = bool(plan.number) or seconds >= plan.sample_time
         if not long_enough:
@@ -79,30 +108,12 @@ def measure(block: Block, plan: Plan) -> Measurement:
             number = max(number + 1, min(wanted, number * 10))
     least, most, enough = plan.repeat
     samples: list[float] = []
-    output, sampled = None, 0.0
+    sampled = 0.0
     while len(samples) < most and (len(samples) < least or sampled < enough):
-        output = None  # freed before the block: every block starts with the same memory in use
-        seconds, output = block(number)
+        seconds = block(number)
         samples.append(seconds / number)
         sampled += seconds
-    return Measurement(samples, number, called + sampled, output)
-
-
-def cold(call: Callable[[], Any]) -> Block:
-    """Blocks whose calls each find the caches full of other data; the time to fill them is not counted."""
-    other = np.zeros(max(2 * _last_cache(), 32 << 20), np.uint8)
-
-    def block(number: int) -> tuple[float, Any]:
-        total, output = 0.0, None
-        for _ in range(number):
-            output = None
-            np.add(other, 1, out=other)
-            start = perf_counter()
-            output = call()
-            total += perf_counter() - start
-        return total, output
-
-    return block
+    return Measurement(samples, number, called + sampled)
 
 
 def _last_cache() -> int:

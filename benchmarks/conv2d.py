@@ -7,7 +7,7 @@ import types
 from collections.abc import Callable, Mapping
 
 from benchmarks import cell, memory, startup
-from benchmarks.clock import cold
+from benchmarks.clock import Cold
 from benchmarks.problems import Problem, load_set
 from benchmarks.threads import COUNTS, resolve
 
@@ -142,7 +142,7 @@ class ColdCache(_Conv2d):
 
     def setup(self, implementation, value):
         super().setup(implementation, value)
-        self.cell.block = cold(self.cell.call)
+        self.cell.block = Cold(self.cell.call)
 
 
 class Memory(_Conv2d, name="track_peak_extra_bytes", function=memory.track):
@@ -165,4 +165,4 @@ class Startup(_Conv2d, name="time_import_and_first_call"):
 
     def setup(self, implementation, value, numba_cache):
         super().setup(implementation, value)
-        startup.restart(self.cell, implementation, self.problems[value], numba_cache)
+        self.cell.block = startup.Restart(implementation, self.problems[value], numba_cache)

@@ -11,8 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import inputs
-from benchmarks.cell import Cell
+from benchmarks.clock import Block
 from benchmarks.problems import Problem
+
+POOLS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 # Runs in the fresh interpreter. Its own clock: starting Python is not part of the figure.
 CHILD = """
@@ -26,30 +28,37 @@ print(seconds)
 """
 
 
-def restart(cell: Cell, name: str, problem: Problem, numba_cache: str) -> None:
-    """Turn a prepared cell into one whose calls are fresh interpreters; Numba's cache starts "empty" or "filled"."""
-    # Goes with the process; a file of its own so that the child's time does not include making the input.
-    folder = tempfile.TemporaryDirectory(prefix="convbench-startup-")
-    given = Path(folder.name, "input.npz")
-    input, weight = inputs.make(problem)
-    np.savez(given, input=input, weight=weight)
-    one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+class Restart(Block):
+    """Blocks of one fresh interpreter each. Numba's cache starts "empty" or "filled"."""
 
-    def run(cache: str) -> tuple[float, np.ndarray]:
-        answer = Path(folder.name, "output.npy")
-        command: list[str | Path] = [sys.executable, "-P", "-c", CHILD, name, given, repr(problem.arguments), answer]
-        environment = {**os.environ, **one_thread, "NUMBA_CACHE_DIR": cache}
-        done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
-        return float(done.stdout), np.load(answer)
-
-    def block(number: int) -> tuple[float, np.ndarray]:
+    def __init__(self, name: str, problem: Problem, numba_cache: str) -> None:
+        self.numba_cache = numba_cache
+        # Goes with the process. The child reads its input from a file, so that making it is not part of its time.
+        self.folder = tempfile.TemporaryDirectory(prefix="convbench-startup-")
+        given, self.answer = Path(self.folder.name, "input.npz"), Path(self.folder.name, "output.npy")
+        input, weight = inputs.make(problem)
+        np.savez(given, input=input, weight=weight)
+        self.command: list[str | Path] = [
+            sys.executable,
+            "-P",
+            "-c",
+            CHILD,
+            name,
+            given,
+            repr(problem.arguments),
+            self.answer,
+        ]
         if numba_cache == "filled":
-            return run(folder.name)
-        with tempfile.TemporaryDirectory(prefix="convbench-numba-") as cache:
-            return run(cache)
+            self._run(self.folder.name)
 
-    if numba_cache == "filled":
-        cell.called += run(folder.name)[0]
-    cell.block = block
-    cell.call = lambda: block(1)[1]
-    cell.folder = folder
+    def __call__(self, number: int) -> float:
+        if self.numba_cache == "filled":
+            return self._run(self.folder.name)
+        with tempfile.TemporaryDirectory(prefix="convbench-numba-") as cache:
+            return self._run(cache)
+
+    def _run(self, cache: str) -> float:
+        environment = {**os.environ, **dict.fromkeys(POOLS, "1"), "NUMBA_CACHE_DIR": cache}
+        done = subprocess.run(self.command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+        self.output = np.load(self.answer)
+        return float(done.stdout)

@@ -67,7 +67,7 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"ceiling": ceilings.CEILINGS[name], "seconds": float(np.median(measured[name].samples))}
     for name, prepared in ready.items():
         try:
-            errors = prepared.verify(measured[name].output)
+            errors = prepared.verify(prepared.block.output)
             finished.append({"name": name, "status": "ok", "samples": measured[name].samples, **errors})
         except oracle.WrongAnswer as error:
             finished.append({"name": name, "status": "failed", "reason": f"after timing: {error}"})
@@ -82,13 +82,11 @@ def _in_turn(cells: dict[str, cell.Cell], seconds: float, measured: dict[str, cl
         measured[name] = clock.measure(prepared.block, plan)
     left = dict.fromkeys(cells, seconds)
     samples: dict[str, list[float]] = {name: [] for name in cells}
-    outputs: dict[str, Any] = {}
     generator = random.Random(0)
     while left:
         for name in generator.sample(sorted(left), len(left)):
             number = measured[name].number
-            outputs.pop(name, None)
-            took, outputs[name] = cells[name].block(number)
+            took = cells[name].block(number)
             samples[name].append(took / number)
             left[name] -= took
             if left[name] <= 0 and len(samples[name]) >= LEAST:
@@ -96,7 +94,7 @@ def _in_turn(cells: dict[str, cell.Cell], seconds: float, measured: dict[str, cl
         spent = sum(seconds - max(0.0, left.get(name, 0.0)) for name in cells)
         yield spent / (seconds * len(cells))
     for name in cells:
-        measured[name] = clock.Measurement(samples[name], measured[name].number, 0.0, outputs[name])
+        measured[name] = clock.Measurement(samples[name], measured[name].number, 0.0)
 
 
 def _set_threads(count: int, first: bool) -> dict[str, int]:

@@ -67,7 +67,7 @@ class CheckedTime(_Recorded, TimeBenchmark):
     def run(self, *params):
         cell = self.func.__self__.cell
         measured = clock.measure(cell.block, self._plan())
-        facts = cell.verify(measured.output)
+        facts = cell.verify(cell.block.output)
         self.line.close(
             "ok",
             samples=[float(f"{sample:.6g}") for sample in measured.samples],

@@ -17,10 +17,10 @@ def test_a_call_of_microseconds_is_measured_as_timeit_measures_it(size):
     """Both clocks on one call, block by block in turn; the fastest blocks, since noise only ever adds."""
     image = np.ones((size, size), np.float32)
     call = image.copy
-    block, reference = clock.wall(call), timeit.Timer(call)
+    block, reference = clock.Wall(call), timeit.Timer(call)
     number = clock.measure(block, clock.Plan(warmup_time=0.05)).number
     for _ in range(5):  # a neighbour on the machine can spoil one comparison, not five
-        pairs = [(block(number)[0] / number, reference.timeit(number) / number) for _ in range(15)]
+        pairs = [(block(number) / number, reference.timeit(number) / number) for _ in range(15)]
         ours, theirs = (min(side) for side in zip(*pairs, strict=True))
         medians = statistics.median(a / b for a, b in pairs)
         if abs(ours / theirs - 1) < 0.03 and abs(medians - 1) < 0.03:
@@ -28,7 +28,7 @@ def test_a_call_of_microseconds_is_measured_as_timeit_measures_it(size):
     pytest.fail(f"{size}x{size}: clock {ours * 1e6:.3f} us, timeit {theirs * 1e6:.3f} us, median ratio {medians:.3f}")
 
 
-class Fake:
+class Fake(clock.Block):
     """A block that takes a given time a call without spending it."""
 
     def __init__(self, seconds, first=None):
@@ -37,7 +37,8 @@ class Fake:
     def __call__(self, number):
         per_call = self.first if self.first and not self.blocks else self.seconds
         self.blocks.append(number)
-        return per_call * number, len(self.blocks)
+        self.output = len(self.blocks)
+        return per_call * number
 
 
 @given(st.floats(1e-7, 1.0), st.floats(0, 0.2), st.floats(0.001, 0.02))
@@ -50,7 +51,7 @@ def test_blocks_are_long_enough_and_samples_as_many_as_planned(seconds, warmup, 
     assert 3 <= len(measured.samples) <= 10
     assert measured.samples == pytest.approx([seconds] * len(measured.samples))
     assert measured.called == pytest.approx(sum(block.blocks) * seconds)
-    assert measured.output == len(block.blocks)
+    assert block.output == len(block.blocks)
 
 
 def test_a_slow_first_call_does_not_shorten_the_blocks():
@@ -65,17 +66,36 @@ def test_a_given_number_is_kept(number):
     assert block.blocks == [number, number]
 
 
-def test_calls_are_counted_and_the_last_output_returned():
+def test_calls_are_counted_and_the_last_output_kept():
     numbers = itertools.count(1)
-    block = clock.wall(lambda: next(numbers))
-    assert block(1)[1] == 1
-    assert block(10)[1] == 11
+    block = clock.Wall(lambda: next(numbers))
+    for number, last in ((1, 1), (10, 11)):
+        assert block(number) > 0
+        assert block.output == last
+
+
+def test_a_block_frees_as_many_outputs_as_it_makes():
+    alive, most = set(), []
+
+    class Output:
+        def __init__(self):
+            alive.add(id(self))
+            most.append(len(alive))
+
+        def __del__(self):
+            alive.discard(id(self))
+
+    block = clock.Wall(Output)
+    for _ in range(3):
+        block(4)
+        assert len(alive) == 1
+    assert max(most) == 1
 
 
 def test_cold_counts_the_call_and_not_the_flush():
-    seconds, output = clock.cold(lambda: "output")(3)
-    assert output == "output"
-    assert seconds < 1e-3  # rewriting the buffer takes milliseconds
+    block = clock.Cold(lambda: "output")
+    assert block(3) < 1e-3  # rewriting the buffer takes milliseconds
+    assert block.output == "output"
 
 
 @pytest.mark.parametrize("megabytes", [8, 64])

@@ -1,0 +1,37 @@
+"""What a cell costs beside the calls it times: `make overhead`, after a run.
+
+Reads the newest side file: from the end of one cell to the end of the next, less the seconds spent in calls (asv's warm-up
+is calls). That is everything else: asv's fork and bookkeeping, inputs, checks, thread pools, the process's end. Of each cell
+the last round counts, whose reference is on disk.
+"""
+
+import itertools
+import json
+import statistics
+import sys
+
+from convbench import project, results
+
+
+def main():
+    files = results.result_files(project.find().results)
+    lines = [json.loads(text) for text in results.side_file(files[-1]).read_text().splitlines()] if files else []
+    cost = {}
+    for before, line in itertools.pairwise(lines):
+        if before["benchmark"] == line["benchmark"]:  # between two of them asv starts anew
+            name = (line["benchmark"], tuple(line["params"]))
+            cost[name] = line["ended"] - before["ended"] - line.get("called", 0.0), line["status"]
+    timed = {name: seconds for name, (seconds, status) in cost.items() if status == "ok"}
+    if not timed:
+        sys.exit("no side file with timed cells; measure with `convbench run` first")
+    ordered = sorted(timed.values())
+    print(
+        f"{len(ordered)} cells with a time, seconds outside calls: median {statistics.median(ordered):.3f}, "
+        f"95 % below {ordered[int(0.95 * len(ordered))]:.3f}, largest {ordered[-1]:.3f}"
+    )
+    for (benchmark, params), seconds in sorted(timed.items(), key=lambda item: -item[1])[:8]:
+        print(f"  {seconds:.3f}  {benchmark}({', '.join(params)})")
+
+
+if __name__ == "__main__":
+    main()
