@@ -40,6 +40,8 @@ def significant(value: float, count: int) -> str:
         return f"{value:g}"
     places = count - 1 - math.floor(math.log10(abs(value)))
     rounded = round(value, places)
+    if abs(rounded) >= 10 ** (count - places):  # 0.997 at two digits is 1.0, not 1.00
+        places -= 1
     return f"{rounded:.{max(0, places)}f}"
 
 

@@ -53,21 +53,23 @@ def from_cells(cells: pd.DataFrame, benchmarks: dict[str, dict[str, Any]]) -> Ro
 
 
 def derive(cells: pd.DataFrame, roof: Roofline, baseline: str | None = None) -> pd.DataFrame:
-    """Add what is computed when read and never measured: effective GFLOP/s, speed-up over the baseline, percent of limit.
+    """Add what is computed when read and never measured: spread, effective GFLOP/s, speed-up, percent of limit.
 
+    Spread: half the interquartile range over the median. Speed-up: over the baseline, with the spread of both.
     Effective: nominal FLOPs over time, which for Winograd and FFT may pass the ceiling.
     """
     cells = cells.copy()
+    quartiles = cells[["q25", "q75"]].astype(float)
+    cells["spread"] = (quartiles.q75 - quartiles.q25) / 2 / cells.value.astype(float)
     base = {
-        (cell.benchmark, cell.row): cell.value
+        (cell.benchmark, cell.row): (cell.value, cell.spread)
         for cell in cells.itertuples()
         if cell.status == "ok" and cell.implementation == (baseline or cell.baseline)
     }
     timed = (cells.status == "ok") & (cells.unit == "seconds")
-    cells["speedup"] = [
-        base[cell.benchmark, cell.row] / cell.value if ok and (cell.benchmark, cell.row) in base else None
-        for cell, ok in zip(cells.itertuples(), timed, strict=True)
-    ]
+    bases = [base.get((cell.benchmark, cell.row)) if ok else None for cell, ok in zip(cells.itertuples(), timed, strict=True)]
+    cells["speedup"] = [b and b[0] / value for b, value in zip(bases, cells.value, strict=True)]
+    cells["speedup_spread"] = [b and float(np.hypot(b[1], own)) for b, own in zip(bases, cells.spread, strict=True)]
     cells["effective_gflops"] = (cells.flops.astype(float) / cells.value / 1e9).where(timed & cells.flops.notna())
     floors = [
         roof.floor(cell.flops, cell.bytes, cell.dtype, int(cell.threads))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 from rich import box
@@ -29,7 +31,6 @@ FIELDS = [
         "label",
     ),
 ]
-WIDEST_CELL = 17  # characters of "1.234 ms ±0.5 %" and a space either side
 
 
 @dataclass(frozen=True)
@@ -62,32 +63,47 @@ def show(cells: pd.DataFrame, notes: Notes, console: Console) -> None:
 
 
 def _block(benchmark: str, group: pd.DataFrame, console: Console) -> None:
-    if group.implementation.notna().any():
-        lines = {
-            (row, name): cell for row, name, cell in zip(group.row, group.implementation, group.itertuples(), strict=True)
-        }
-    else:  # no implementation axis: the last parameter across, or a single column
-        lines = {
-            (cell.row[:-1] or cell.row, cell.row[-1] if len(cell.row) > 1 else "result"): cell for cell in group.itertuples()
-        }
-    rows = list(dict.fromkeys(row for row, _ in lines))
-    columns = [name for name in dict.fromkeys(name for _, name in lines) if _any_time(lines, name)]
-    rows = [
-        row for row in rows if any((row, name) in lines and lines[row, name].status != "not measured" for name in columns)
-    ]
+    places = _places(group)
+    # A row or a column without any time is told by the reasons below the table.
+    alive = [place for place, cell in places.items() if cell.status in ("ok", "failed")]
+    rows = list(dict.fromkeys(row for row, _ in places if any(row == r for r, _ in alive)))
+    columns = [name for name in dict.fromkeys(name for _, name in places) if any(name == n for _, n in alive)]
     console.print(Text(benchmark if columns else f"{benchmark}: no times", style="bold"))
-    first = max([len(", ".join(row)) for row in rows] + [8]) + 3
-    fit = max(1, (console.width - first) // WIDEST_CELL)
-    for start in range(0, len(columns), fit):
+    texts = {place: _cell(cell) for place, cell in places.items()}
+    first = max((len(", ".join(row)) for row in rows), default=0)
+    for part in _fitting(columns, rows, texts, console.width - first):
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        table.add_column("")
-        for name in columns[start : start + fit]:
-            table.add_column(name, justify="right", overflow="fold")
+        table.add_column("", no_wrap=True)
+        for name in part:
+            table.add_column(name, justify="right", no_wrap=True)
         for row in rows:
-            table.add_row(", ".join(row), *(_cell(lines.get((row, name))) for name in columns[start : start + fit]))
+            table.add_row(", ".join(row), *(texts.get((row, name), Text("")) for name in part))
         console.print(table)
     for reason in _reasons(group):
         console.print(Text(reason), highlight=False)
+
+
+def _places(group: pd.DataFrame) -> dict[tuple, Any]:
+    """Cells by their row and column: implementations across, or without that axis the last parameter."""
+    if group.implementation.notna().any():
+        return {(cell.row, cell.implementation): cell for cell in group.itertuples()}
+    return {(cell.row[:-1] or cell.row, cell.row[-1] if len(cell.row) > 1 else "result"): cell for cell in group.itertuples()}
+
+
+def _fitting(columns: list[str], rows: list[tuple], texts: dict[tuple, Text], width: int) -> Iterator[list[str]]:
+    """Cut the columns into parts that fit a width, each of one column at least."""
+    part: list[str] = []
+    used = 0
+    for name in columns:
+        lines = [line for row in rows if (row, name) in texts for line in texts[row, name].plain.splitlines()]
+        wide = max(map(len, [name, *lines])) + 3
+        if part and used + wide > width:
+            yield part
+            part, used = [], 0
+        part.append(name)
+        used += wide
+    if part:
+        yield part
 
 
 def _cell(cell) -> Text:
@@ -96,43 +112,40 @@ def _cell(cell) -> Text:
         return Text("")
     if cell.status != "ok":
         return Text((cell.reason or cell.status).partition(":")[0] if cell.status == "skipped" else cell.status, style="dim")
-    spread = relative_spread(cell)
+    spread = None if _absent(cell.spread) else cell.spread
     text = figures.quantity(cell.value, cell.unit, spread)
     if spread is not None:
         text += f" ±{figures.percent(spread)}"
     second = []
     if not _absent(cell.speedup):
-        second.append(figures.ratio(cell.speedup, spread))
+        second.append(figures.ratio(cell.speedup, cell.speedup_spread))
     if not _absent(cell.percent_of_limit):
         second.append(figures.percent(cell.percent_of_limit / 100))
     return Text(text + ("\n" + "  ".join(second) if second else ""))
 
 
-def relative_spread(cell) -> float | None:
-    """Half the interquartile range over the median; None for a figure without samples."""
-    if _absent(cell.q25) or _absent(cell.q75) or not cell.value:
-        return None
-    return (cell.q75 - cell.q25) / 2 / cell.value
-
-
 def _reasons(group: pd.DataFrame) -> list[str]:
-    """Why cells have no time, in words: once for each implementation and reason."""
-    found: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    """Why cells have no time, in words: each reason once, with those it holds for."""
+    found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for cell in group.itertuples():
         if cell.status in ("skipped", "failed"):
             reason = cell.reason or "no reason recorded"
             # A reason that names figures differs from cell to cell; its kind says it once.
             kind = reason.partition(":")[0] if reason.startswith("too slow here") else reason
-            found[cell.implementation or "", cell.status, kind].append(", ".join(cell.row))
-    texts = []
-    for (name, status, reason), rows in found.items():
-        places = rows[0] if len(rows) == 1 else f"{len(rows)} rows"
-        texts.append(f"{name + ': ' if name else ''}{'FAILED, ' if status == 'failed' else ''}{reason} ({places})")
-    return texts
+            found[f"FAILED, {kind}" if cell.status == "failed" else kind][cell.implementation or ""].append(
+                ", ".join(cell.row)
+            )
+    names = group.implementation.dropna().unique()
+    return [f"{_whom(holders, len(names))}{reason}" for reason, holders in found.items()]
 
 
-def _any_time(lines: dict, name: str) -> bool:
-    return any(cell.status in ("ok", "failed") for (_, column), cell in lines.items() if column == name)
+def _whom(holders: dict[str, list[str]], implementations: int) -> str:
+    """Who has a reason and how often: names with their rows, or everybody at once."""
+    counts = {len(rows) for rows in holders.values()}
+    if len(holders) == implementations > 1 and len(counts) == 1:
+        return f"every implementation ({counts.pop()} rows each): "
+    who = [f"{name} ({rows[0] if len(rows) == 1 else f'{len(rows)} rows'})".strip() for name, rows in holders.items()]
+    return ", ".join(who) + ": "
 
 
 def _absent(value) -> bool:
