@@ -29,7 +29,12 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     problem = _problem(impls, request)
     offered = {entry.name: entry for entry in entry_points(group=GROUP)}
     names = request["names"] or [*impls.names("conv2d"), *sorted(offered)]
-    count = request["threads"]
+    count, have = request["threads"], len(threads.cores())
+    if count > have:
+        raise ValueError(f"threads={count}, but this machine has {have} cores")
+    for name in names:
+        if name not in offered and name not in impls.names("conv2d"):
+            impls.load(name, "conv2d")  # raises, with near matches
     input, weight = inputs.make(problem)
     known = oracle.reference(problem, input, weight)
     ready: dict[str, cell.Cell] = {}
@@ -100,9 +105,6 @@ def _in_turn(cells: dict[str, cell.Cell], seconds: float, measured: dict[str, cl
 def _set_threads(count: int, first: bool) -> dict[str, int]:
     """Set the pools again after every load, since a library brings its own; confine the process once."""
     if first:
-        have = len(threads.cores())
-        if count > have:
-            raise ValueError(f"threads={count}, but this machine has {have} cores")
         threads.confine(count)
     return threads.set_pools(count)
 

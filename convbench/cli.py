@@ -4,15 +4,39 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 
 import click
+import numpy as np
 from rich.console import Console
 
 from convbench import measure, plan, project, results, roofline, table, trial
 
 # A table that is read by a program or a log has no screen to fit: this many characters hold nine implementations.
 WIDE = 160
+
+
+def regular_expressions(_context, parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Refuse what is no regular expression before anything is built."""
+    for value in values:
+        try:
+            re.compile(value)
+        except re.error as error:
+            raise click.BadParameter(f"{value!r} is no regular expression: {error}", param=parameter) from None
+    return values
+
+
+BENCH = click.option(
+    *("--bench", "-b"),
+    multiple=True,
+    metavar="REGEX",
+    callback=regular_expressions,
+    help='Only cells whose "name(parameters)" matches.',
+)
+IMPLEMENTATION = click.option(
+    *("--implementation", "-i"), multiple=True, metavar="GLOB", help="Only these implementations, as cpu.*."
+)
 
 
 def console() -> Console:
@@ -27,8 +51,8 @@ def main() -> None:
 
 
 @main.command()
-@click.option("--bench", "-b", multiple=True, metavar="REGEX", help='Only cells whose "name(parameters)" matches.')
-@click.option("--implementation", "-i", multiple=True, metavar="GLOB", help="Only these implementations, as cpu.*.")
+@BENCH
+@IMPLEMENTATION
 @click.option("--quick", is_flag=True, help="A short selection of problems: minutes, not an hour.")
 @click.option("--again", is_flag=True, help="Measure what is there already, too.")
 @click.option("--busy", is_flag=True, help="Measure even while other things run here.")
@@ -43,8 +67,8 @@ def run(bench: tuple[str, ...], implementation: tuple[str, ...], quick: bool, ag
 
 
 @main.command(name="table")
-@click.option("--bench", "-b", multiple=True, metavar="REGEX", help='Only cells whose "name(parameters)" matches.')
-@click.option("--implementation", "-i", multiple=True, metavar="GLOB", help="Only these implementations, as cpu.*.")
+@BENCH
+@IMPLEMENTATION
 @click.option("--machine", "machine_name", help="Another machine than the one measured last.")
 @click.option("--commit", help="Another commit than the one measured last.")
 @click.option("--baseline", help="What speed-ups are relative to, instead of the suite's own baseline.")
@@ -57,7 +81,8 @@ def show_table(bench, implementation, machine_name, commit, baseline, as_json, a
     stored = _latest(here, known, machine_name, commit)
     cells = roofline.derive(stored.cells, roofline.from_cells(stored.cells, known), baseline)
     wanted = set(plan.select(known, plan.Selection(bench, implementation)))
-    cells = cells[[(cell.benchmark, cell.params) in wanted for cell in cells.itertuples()]]
+    keep = np.array([(cell.benchmark, cell.params) in wanted for cell in cells.itertuples()], dtype=bool)
+    cells = cells[keep]
     if not as_json and not as_csv:
         cells = cells[cells.status != "not measured"]
     if cells.empty:
@@ -100,7 +125,7 @@ def _latest(here: project.Project, known: dict, machine_name: str | None, commit
     """The newest readable results that fit; files that cannot be read are named and passed over."""
     files = [path for path in results.result_files(here.results) if machine_name in (None, path.parent.name)]
     if commit:
-        full = here.git("rev-parse", commit)
+        full = here.commit(commit)
         files = [path for path in files if path.name.startswith(full[:8])]
     for path in reversed(files):
         try:

@@ -28,9 +28,11 @@ def quantity(value: float, unit: str, spread: float | None = None) -> str:
         return f"{significant(value, digits(spread))} {unit}"
     count = digits(spread)
     step = UNITS[unit][1][0] / UNITS[unit][0][0]
-    # The first unit in which the rounded figure is below the next one: 999.6 us at one digit is 1 ms.
-    texts = [(significant(value / scale, count), name) for scale, name in UNITS[unit]]
-    text, name = next((t for t in texts if abs(float(t[0])) < step), texts[-1])
+    for scale, name in UNITS[unit]:
+        text = significant(value / scale, count)
+        # Below the next unit before rounding and after: 999.6 us at one digit is 1 ms.
+        if max(abs(value / scale), abs(float(text))) < step:
+            return f"{text} {name}"
     return f"{text} {name}"
 
 

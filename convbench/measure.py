@@ -50,7 +50,7 @@ def measure(project: Project, selection: plan.Selection, again: bool, busy: bool
 
     Raises ClickException in one sentence for everything that prevents it.
     """
-    commit = project.git("rev-parse", "HEAD")
+    commit = project.commit()
     if project.git("status", "--porcelain", "--", ".", ":!results"):
         console.print("uncommitted changes are not measured: commit them, or use `convbench try`", style="yellow")
     with _lock(project), _termination_as_interrupt():
@@ -76,7 +76,10 @@ def measure(project: Project, selection: plan.Selection, again: bool, busy: bool
 def _steps(project, work, name, commit, known, cells, again, console) -> Outcome:
     folder = project.results / name
     outcome = Outcome(file=_file(folder, commit))
-    todo = cells if again else plan.missing(cells, known, outcome.file)
+    try:
+        todo = cells if again else plan.missing(cells, known, outcome.file)
+    except results.Unreadable as error:
+        raise click.ClickException(f"{error}; move it away and the commit is measured anew") from None
     earlier = plan.durations(sorted(folder.glob("*.cells.jsonl"), key=lambda path: path.stat().st_mtime))
     steps = plan.steps(todo, known, earlier)
     if not steps:
@@ -180,7 +183,7 @@ def _lock(project: Project) -> Iterator[None]:
         raise click.ClickException(
             "another `convbench run` is measuring here; two at once would disturb each other"
         ) from None
-    except PermissionError as error:
+    except OSError as error:
         raise click.ClickException(f"cannot write to {error.filename}: {error.strerror}") from None
 
 

@@ -62,10 +62,13 @@ def select(benchmarks: dict[str, dict[str, Any]], selection: Selection) -> list[
 
 def _selected(name: str, params: tuple[str, ...], benchmark: dict[str, Any], selection: Selection) -> bool:
     named = dict(zip(benchmark.get("param_names", []), params, strict=False))
-    if "ceilings" in benchmark and not selection.patterns:
-        # A short run needs the ceilings of one thread; a selection of implementations needs them all the same.
-        return not selection.quick or named["threads"] == "1"
-    if selection.quick and named.get(benchmark.get("axis", "")) not in benchmark.get("quick", []):
+    if "ceilings" in benchmark:
+        # They come along unless cells are named, since figures need them; a short run needs those of one thread.
+        if selection.quick and named.get("threads", "1") != "1":
+            return False
+        if not selection.patterns:
+            return True
+    elif selection.quick and named.get(benchmark.get("axis", "")) not in benchmark.get("quick", []):
         return False
     if selection.implementations and "implementation" in named:
         own = results.plain(named["implementation"])

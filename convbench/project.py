@@ -26,6 +26,15 @@ class Project:
         """Where runs keep what is not finished; on the same disk as the results, so that moving is one step."""
         return self.root / ".convbench"
 
+    def commit(self, name: str = "HEAD") -> str:
+        """The full hash of a commit. Raises ClickException where git knows none of that name."""
+        try:
+            return self.git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+        except click.ClickException as error:
+            if not error.message.endswith("failed: "):  # git said why: no repository, or no git
+                raise
+            raise click.ClickException(f"git knows no commit {name!r} in {self.root}") from None
+
     def git(self, *command: str) -> str:
         """Run git here and return what it printed. Raises ClickException with git's own words."""
         try:
@@ -51,7 +60,7 @@ def load(path: Path) -> Project:
     """Read a configuration file. Raises ClickException where asv cannot."""
     try:
         conf = Config.load(str(path))
-    except UserError as error:
-        raise click.ClickException(f"{path.name}: {error}") from None
-    root = path.parent.resolve()
-    return Project(root, conf.project, root / conf.results_dir, root / conf.env_dir, root / conf.benchmark_dir)
+        root = path.parent.resolve()
+        return Project(root, conf.project, root / conf.results_dir, root / conf.env_dir, root / conf.benchmark_dir)
+    except (UserError, ValueError, TypeError) as error:
+        raise click.ClickException(f"{path.name} is no configuration of asv: {' '.join(str(error).split())}") from None

@@ -42,6 +42,8 @@ def benchmarks(folder: Path) -> dict[str, dict[str, Any]]:
     if not path.is_file():
         return {}
     content = _json(path)
+    if not isinstance(content, dict):
+        raise Unreadable(f"{path.parent.name}/{path.name} is not asv's list of benchmarks")
     return {name: entry for name, entry in content.items() if isinstance(entry, dict)}
 
 
@@ -54,6 +56,8 @@ def result_files(folder: Path) -> list[Path]:
 def load(path: Path, known: dict[str, dict[str, Any]]) -> Run:
     """Read one results file and its side file. Raises Unreadable."""
     content = _json(path)
+    lines = side_lines(side_file(path))
+    rows = []
     try:
         run = Run(
             machine=content["params"]["machine"],
@@ -63,16 +67,13 @@ def load(path: Path, known: dict[str, dict[str, Any]]) -> Run:
             path=path,
             facts=content["params"],
         )
-        stored = {name: dict(zip(content["result_columns"], row, strict=False)) for name, row in content["results"].items()}
-    except (KeyError, TypeError, AttributeError) as error:
-        raise Unreadable(f"{path.parent.name}/{path.name} is not a results file of asv: {error!r} is missing") from error
-    lines = side_lines(side_file(path))
-    rows = []
-    for name, entry in stored.items():
-        benchmark = known.get(name)
-        if benchmark is None or (entry.get("version") or benchmark.get("version")) != benchmark.get("version"):
-            continue  # of another version of the benchmark: another measurement
-        rows.extend(_rows(name, entry, benchmark, lines))
+        for name, row in content["results"].items():
+            entry = dict(zip(content["result_columns"], row, strict=False))
+            benchmark = known.get(name)
+            if benchmark and (entry.get("version") or benchmark.get("version")) == benchmark.get("version"):
+                rows.extend(_rows(name, entry, benchmark, lines))  # another version is another measurement
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+        raise Unreadable(f"{path.parent.name}/{path.name} is not a whole results file of asv: {error!r}") from error
     run.cells = pd.DataFrame(rows, columns=COLUMNS)
     return run
 
@@ -156,8 +157,8 @@ def plain(text: str) -> str:
     """A parameter as a person writes it: asv stores Python's repr."""
     try:
         value = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
+    except (ValueError, SyntaxError, TypeError):
+        return str(text)
     return value if isinstance(value, str) else str(value)
 
 

@@ -47,7 +47,7 @@ def from_cells(cells: pd.DataFrame, benchmarks: dict[str, dict[str, Any]]) -> Ro
     roof = Roofline()
     for cell in cells[cells.status == "ok"].itertuples():
         ceilings = benchmarks.get(cell.benchmark, {}).get("ceilings", {})
-        if cell.params[0] in ceilings and cell.threads:
+        if cell.params and cell.params[0] in ceilings and cell.threads == cell.threads and cell.threads:
             roof.add(ceilings[cell.params[0]], int(cell.threads), cell.value)
     return roof
 
@@ -59,25 +59,32 @@ def derive(cells: pd.DataFrame, roof: Roofline, baseline: str | None = None) -> 
     Effective: nominal FLOPs over time, which for Winograd and FFT may pass the ceiling.
     """
     cells = cells.copy()
+    value = cells.value.astype(float)
     quartiles = cells[["q25", "q75"]].astype(float)
-    cells["spread"] = (quartiles.q75 - quartiles.q25) / 2 / cells.value.astype(float)
-    base = {
-        (cell.benchmark, cell.row): (cell.value, cell.spread)
-        for cell in cells.itertuples()
-        if cell.status == "ok" and cell.implementation == (baseline or cell.baseline)
-    }
-    timed = (cells.status == "ok") & (cells.unit == "seconds")
-    bases = [base.get((cell.benchmark, cell.row)) if ok else None for cell, ok in zip(cells.itertuples(), timed, strict=True)]
-    cells["speedup"] = [b and b[0] / value for b, value in zip(bases, cells.value, strict=True)]
-    cells["speedup_spread"] = [b and float(np.hypot(b[1], own)) for b, own in zip(bases, cells.spread, strict=True)]
-    cells["effective_gflops"] = (cells.flops.astype(float) / cells.value / 1e9).where(timed & cells.flops.notna())
-    floors = [
-        roof.floor(cell.flops, cell.bytes, cell.dtype, int(cell.threads))
-        if ok and cell.flops == cell.flops and cell.flops and cell.threads and cell.device == "cpu"
-        else None
+    timed = (cells.status == "ok") & (cells.unit == "seconds") & (value > 0)
+    cells["spread"] = ((quartiles.q75 - quartiles.q25) / 2 / value).where(value != 0)
+    bases = {
+        (cell.benchmark, cell.row): cell
         for cell, ok in zip(cells.itertuples(), timed, strict=True)
-    ]
-    cells["limit_seconds"] = [floor and floor[0] for floor in floors]
-    cells["bound"] = [floor and floor[1] for floor in floors]
-    cells["percent_of_limit"] = 100 * cells.limit_seconds.astype(float) / cells.value
-    return cells
+        if ok and pd.notna(cell.implementation) and cell.implementation == (baseline or cell.baseline)
+    }
+    columns = zip(cells.itertuples(), timed, strict=True)
+    derived = [_derive(cell, bases.get((cell.benchmark, cell.row)), roof) if ok else {} for cell, ok in columns]
+    names = ("speedup", "speedup_spread", "effective_gflops", "limit_seconds", "bound", "percent_of_limit")
+    return cells.assign(**{name: [found.get(name) for found in derived] for name in names})
+
+
+def _derive(cell: Any, base: Any, roof: Roofline) -> dict[str, Any]:
+    """What follows from one timed cell, its baseline (None without one) and the roofline."""
+    found: dict[str, Any] = {}
+    if base is not None:
+        found["speedup"] = base.value / cell.value
+        found["speedup_spread"] = float(np.hypot(base.spread, cell.spread))
+    if pd.notna(cell.flops):
+        found["effective_gflops"] = cell.flops / cell.value / 1e9
+    if all(map(pd.notna, (cell.flops, cell.bytes, cell.dtype, cell.threads))) and cell.device == "cpu":
+        floor = roof.floor(cell.flops, cell.bytes, cell.dtype, int(cell.threads))
+        if floor:
+            found["limit_seconds"], found["bound"] = floor
+            found["percent_of_limit"] = 100 * floor[0] / cell.value
+    return found

@@ -56,7 +56,7 @@ def show(cells: pd.DataFrame, notes: Notes, console: Console) -> None:
     legend = "median ± half the interquartile range"
     if notes.baseline:
         legend += f"; speed-up over {notes.baseline}; percent of this machine's measured limit"
-    console.print(legend, highlight=False)
+    console.print(Text(legend))
     for benchmark, group in cells.groupby("benchmark", sort=False):
         console.print()
         _block(str(benchmark), group, console)
@@ -70,14 +70,14 @@ def _block(benchmark: str, group: pd.DataFrame, console: Console) -> None:
     columns = [name for name in dict.fromkeys(name for _, name in places) if any(name == n for _, n in alive)]
     console.print(Text(benchmark if columns else f"{benchmark}: no times", style="bold"))
     texts = {place: _cell(cell) for place, cell in places.items()}
-    first = max((len(", ".join(row)) for row in rows), default=0)
-    for part in _fitting(columns, rows, texts, console.width - first):
+    first = min(max((len(", ".join(row)) for row in rows), default=0), console.width // 2)
+    for part in _fitting(columns, rows, texts, console.width - first - 2):
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        table.add_column("", no_wrap=True)
+        table.add_column("", overflow="fold", min_width=first)
         for name in part:
-            table.add_column(name, justify="right", no_wrap=True)
+            table.add_column(Text(name), justify="right", overflow="fold")
         for row in rows:
-            table.add_row(", ".join(row), *(texts.get((row, name), Text("")) for name in part))
+            table.add_row(Text(", ".join(row)), *(texts.get((row, name), Text("")) for name in part))
         console.print(table)
     for reason in _reasons(group):
         console.print(Text(reason), highlight=False)
@@ -111,7 +111,9 @@ def _cell(cell) -> Text:
     if cell is None or cell.status == "not measured":
         return Text("")
     if cell.status != "ok":
-        return Text((cell.reason or cell.status).partition(":")[0] if cell.status == "skipped" else cell.status, style="dim")
+        return Text(
+            (_text(cell.reason) or cell.status).partition(":")[0] if cell.status == "skipped" else cell.status, style="dim"
+        )
     spread = None if _absent(cell.spread) else cell.spread
     text = figures.quantity(cell.value, cell.unit, spread)
     if spread is not None:
@@ -129,10 +131,10 @@ def _reasons(group: pd.DataFrame) -> list[str]:
     found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for cell in group.itertuples():
         if cell.status in ("skipped", "failed"):
-            reason = cell.reason or "no reason recorded"
+            reason = _text(cell.reason) or "no reason recorded"
             # A reason that names figures differs from cell to cell; its kind says it once.
             kind = reason.partition(":")[0] if reason.startswith("too slow here") else reason
-            found[f"FAILED, {kind}" if cell.status == "failed" else kind][cell.implementation or ""].append(
+            found[f"FAILED, {kind}" if cell.status == "failed" else kind][_text(cell.implementation)].append(
                 ", ".join(cell.row)
             )
     names = group.implementation.dropna().unique()
@@ -144,9 +146,16 @@ def _whom(holders: dict[str, list[str]], implementations: int) -> str:
     counts = {len(rows) for rows in holders.values()}
     if len(holders) == implementations > 1 and len(counts) == 1:
         return f"every implementation ({counts.pop()} rows each): "
-    who = [f"{name} ({rows[0] if len(rows) == 1 else f'{len(rows)} rows'})".strip() for name, rows in holders.items()]
-    return ", ".join(who) + ": "
+    who = []
+    for name, rows in holders.items():
+        where = rows[0] if len(rows) == 1 else f"{len(rows)} rows"
+        who.append(f"{name} ({where})".strip() if where else name)
+    return ", ".join(filter(None, who)) + ": " * any(who)
 
 
-def _absent(value) -> bool:
+def _text(value: Any) -> str:
+    return "" if _absent(value) else str(value)
+
+
+def _absent(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))

@@ -26,7 +26,8 @@ def request(input: str, weight: str, names: tuple[str, ...], options: dict[str, 
     """The question in the form the suite takes. Raises click.BadParameter for what is no shape."""
     padding = options["padding"]
     if padding != "same":
-        padding = _sizes("--padding", padding if "x" in padding else f"{padding}x{padding}", 2, "1 or 1x2")
+        count = 2 if "x" in padding else 1
+        padding = _sizes("--padding", padding, count, "1, 1x2 or same") * (3 - count)
     return {
         **options,
         "input": _sizes("INPUT", input, 4, "1x64x56x56"),
@@ -77,9 +78,9 @@ def _events(project: Project, question: dict[str, Any], console: Console):
                         bar.update(task, description="sampling in turn", total=1, completed=event["sampled"])
                     else:
                         yield event
-            finally:
-                if process.poll() is None:
-                    process.terminate()
+            except BaseException:
+                process.terminate()
+                raise
         if process.returncode:
             errors.seek(0)
             lines = errors.read().strip().splitlines() or ["it printed nothing"]
@@ -114,5 +115,6 @@ def _row(cell: dict[str, Any], problem: dict[str, Any], threads: int) -> dict[st
 
 def _sizes(name: str, text: str, count: int, example: str) -> list[int]:
     if not re.fullmatch(r"\d+(x\d+)*", text) or text.count("x") != count - 1:
-        raise click.BadParameter(f"{text!r} is not {count} numbers joined by x, as in {example}", param_hint=name)
+        what = "a number" if count == 1 else f"{count} numbers joined by x"
+        raise click.BadParameter(f"{text!r} is not {what}, as in {example}", param_hint=name)
     return [int(size) for size in text.split("x")]
