@@ -23,20 +23,18 @@ $(VENV)/installed: pyproject.toml meson.build meson.options
 	@echo "installing into $(VENV) (about a minute, most of it torch)"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet "meson-python>=0.18" "meson>=1.4" ninja "Cython>=3.1" "numpy>=2.1"
+	$(BIN)/python -m pip install --quiet "meson-python>=0.18" "meson>=1.4" ninja "Cython==3.3.1"
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[bench,libraries,test]'
 	@touch $@
 
 bench: $(VENV)/installed
-	$(BIN)/convbench run --quick
-	$(BIN)/asv publish --no-pull
-	$(BIN)/convbench table
-	@echo "dashboard: html/index.html; see it with: $(BIN)/asv preview"
+	@status=0; $(BIN)/convbench run --quick || status=$$?; \
+	$(BIN)/asv publish --no-pull && $(BIN)/convbench table || status=$$?; \
+	echo "dashboard: html/index.html; see it with: $(BIN)/asv preview"; exit $$status
 
 bench-full: $(VENV)/installed
-	$(BIN)/convbench run
-	$(BIN)/asv publish --no-pull
-	$(BIN)/convbench table
+	@status=0; $(BIN)/convbench run || status=$$?; \
+	$(BIN)/asv publish --no-pull && $(BIN)/convbench table || status=$$?; exit $$status
 
 test: $(VENV)/installed
 	$(BIN)/python -m pytest -m "not slow"
@@ -55,7 +53,8 @@ smoke: $(VENV)/installed
 	$(BIN)/convbench table --bench ImageSize --bench Startup
 
 overhead: $(VENV)/installed
-	$(BIN)/convbench run --again --bench ImageSize --bench Channels
+	$(BIN)/convbench run --again --quick
+	$(BIN)/convbench run --again --bench ColdCache --bench Startup --bench Threads
 	$(BIN)/python tests/overhead.py
 
 clean:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,9 +20,12 @@ from benchmarks.types import Skip
 
 KIB, MIB = 1 << 10, 1 << 20
 PAGE = 1024  # float32 elements in a page of memory: a copy is checked at one of each
-SHARED = 8 * MIB  # bytes moved from which a copy is split over threads; smaller ones end before the threads have met
 
-# Bytes moved are bytes read plus bytes written.
+Loops = tuple[
+    list[Callable[[int], Any]], np.ndarray, np.ndarray
+]  # a loop a thread; the last one's result, and what it must be
+
+# What one call of one thread does. Bytes moved are bytes read plus bytes written; on several threads each has its own part.
 CEILINGS: dict[str, dict[str, Any]] = {
     **{f"copy into warm memory, {size >> 10} KiB": {"bytes": size} for size in (32 * KIB, 256 * KIB)},
     **{f"copy into warm memory, {size >> 20} MiB": {"bytes": size} for size in (MIB, 8 * MIB, 64 * MIB, 128 * MIB)},
@@ -34,7 +39,7 @@ class Ceilings:
 
     params = (list(CEILINGS), list(threads.COUNTS))
     param_names = ("ceiling", "threads")
-    version = "1"
+    version = "2"
 
     def setup(self, ceiling, count):
         self.cell = prepare(ceiling, threads.resolve(count))
@@ -51,32 +56,63 @@ def prepare(ceiling: str, count: int) -> Cell:
     what = CEILINGS[ceiling]
     threads.confine(count)
     pools = threads.set_pools(count)
-    make = _copy if "bytes" in what else _multiply_add
-    return make(what, count, pools)
-
-
-def _copy(what: dict, count: int, pools: dict[str, int]) -> Cell:
-    size = what["bytes"] // 2
-    source = np.ones(size // 4, np.float32)
-    source[::PAGE] = np.arange(len(source[::PAGE]))
     if what.get("fresh"):
-        if count > 1:
-            raise Skip("not on several threads: one call allocates on one")
-        return Cell(source.copy, Wall(source.copy), _equals(source), pools)
-    target = np.zeros_like(source)
-    if count > 1 and what["bytes"] < SHARED:
-        raise Skip("not on several threads: so small a copy ends before they have met")
-    parts = list(zip(np.array_split(target, count), np.array_split(source, count), strict=True))
-    return _on_threads([lambda part=part: np.copyto(*part) for part in parts], target, _equals(source), pools)
-
-
-def _multiply_add(what: dict, count: int, pools: dict[str, int]) -> Cell:
+        return _fresh_copy(what["bytes"] // 2, count, pools)
     try:
-        from numba import njit
+        import numba
     except ImportError as error:
-        raise Skip("unavailable: the multiply-add rate needs Numba: pip install numba") from error
+        raise Skip("unavailable: ceilings are measured in native loops, which need Numba: pip install numba") from error
+    start = perf_counter()
+    loops, result, expected = (_copies if "bytes" in what else _multiply_adds)(numba, what, count)
+    for loop in loops:
+        loop(1)  # compiles
+    block = _Together(loops, result)
+    return Cell(lambda: block(1), block, _equals(expected), pools, perf_counter() - start)
 
-    @njit(nogil=True, cache=True, fastmath={"contract"})
+
+class _Together(Block):
+    """Native loops that start at the same time, each on a thread of its own; a block is one loop of so many rounds."""
+
+    def __init__(self, loops: list[Callable[[int], Any]], result: np.ndarray) -> None:
+        self.loops, self.output = loops, result
+        self.pool = ThreadPoolExecutor(len(loops))
+
+    def __call__(self, number: int) -> float:
+        gate = threading.Barrier(len(self.loops))
+
+        def work(loop: Callable[[int], Any]) -> tuple[float, float]:
+            gate.wait()
+            start = perf_counter()
+            loop(number)
+            return start, perf_counter()
+
+        times = list(self.pool.map(work, self.loops))
+        return max(end for _, end in times) - min(start for start, _ in times)
+
+
+def _copies(numba: Any, what: dict[str, Any], count: int) -> Loops:
+    """Loops of the C library's memcpy, which chooses its instructions by size; the interpreter lock is not held."""
+    memcpy = ctypes.CDLL(None).memcpy
+    memcpy.argtypes, memcpy.restype = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t], ctypes.c_void_p
+
+    @numba.njit(nogil=True)
+    def copies(target, source, size, rounds):
+        for _ in range(rounds):
+            memcpy(target, source, size)
+
+    size = what["bytes"] // 2
+    pairs = [(np.zeros(size // 4, np.float32), np.ones(size // 4, np.float32)) for _ in range(count)]
+    for _, source in pairs:
+        source[::PAGE] = np.arange(len(source[::PAGE]))
+
+    def loop(target: np.ndarray, source: np.ndarray) -> Callable[[int], Any]:
+        return lambda rounds: copies(target.ctypes.data, source.ctypes.data, size, rounds)
+
+    return [loop(*pair) for pair in pairs], *pairs[-1]
+
+
+def _multiply_adds(numba: Any, what: dict[str, Any], count: int) -> Loops:
+    @numba.njit(nogil=True, fastmath={"contract"})
     def chain(values, factor, steps):
         # Eight dependent multiply-adds an element, thousands of independent elements in the L1 cache: the out-of-order
         # window holds enough of them to keep every unit busy, and a load and a store are shared by eight. Longer chains
@@ -95,55 +131,34 @@ def _multiply_add(what: dict, count: int, pools: dict[str, int]) -> Cell:
                 values[i] = x
 
     elements = 4096 // np.dtype(what["dtype"]).itemsize
-    steps = what["flops"] // (16 * elements * count)
+    steps = what["flops"] // (16 * elements)
     # One half is the factor's fixed point, x/2 + 1/2 = x at 1: values stay exact and can be checked.
     lanes = [np.ones(elements, what["dtype"]) for _ in range(count)]
     half = lanes[0].dtype.type(0.5)
-    start = perf_counter()
-    chain(lanes[0], half, 1)  # compiles
-    compiled = perf_counter() - start
-    calls = [lambda lane=lane: chain(lane, half, steps) for lane in lanes]
-    cell = _on_threads(calls, lanes[0], _equals(np.ones_like(lanes[0])), pools)
-    cell.called = compiled
-    return cell
+
+    def loop(lane: np.ndarray) -> Callable[[int], Any]:
+        return lambda rounds: chain(lane, half, steps * rounds)
+
+    return [loop(lane) for lane in lanes], lanes[-1], np.ones_like(lanes[-1])
 
 
-class _Together(Block):
-    """All of several calls at the same time, each on a thread of its own for a whole block."""
-
-    def __init__(self, calls: list[Callable], result: np.ndarray) -> None:
-        self.calls, self.output, self.pool = calls, result, ThreadPoolExecutor(len(calls))
-
-    def __call__(self, number: int) -> float:
-        gate = threading.Barrier(len(self.calls))
-
-        def work(call) -> tuple[float, float]:
-            gate.wait()
-            start = perf_counter()
-            for _ in range(number):
-                call()
-            return start, perf_counter()
-
-        times = list(self.pool.map(work, self.calls))
-        return max(end for _, end in times) - min(start for start, _ in times)
-
-
-def _on_threads(calls: list[Callable], result: np.ndarray, verify: Callable, pools: dict[str, int]) -> Cell:
-    """A cell whose one call is all of `calls`; they leave their result where it is."""
-    if len(calls) > 1:
-        block: Block = _Together(calls, result)
-        return Cell(lambda: block(1), block, verify, pools)
-    (only,) = calls
+def _fresh_copy(size: int, count: int, pools: dict[str, int]) -> Cell:
+    """A copy into memory that the system has just given: every page of it is faulted in."""
+    if count > 1:
+        raise Skip("not on several threads: one call allocates on one")
+    source = np.ones(size // 4, np.float32)
+    source[::PAGE] = np.arange(len(source[::PAGE]))
 
     def call() -> np.ndarray:
-        only()
-        return result
+        target = np.frombuffer(mmap.mmap(-1, size), np.float32)
+        np.copyto(target, source)
+        return target
 
-    return Cell(call, Wall(call), verify, pools)
+    return Cell(call, Wall(call), _equals(source), pools)
 
 
-def _equals(expected: np.ndarray) -> Callable:
-    def verify(output: np.ndarray) -> dict:
+def _equals(expected: np.ndarray) -> Callable[[np.ndarray], dict[str, Any]]:
+    def verify(output: np.ndarray) -> dict[str, Any]:
         if not np.array_equal(output[::PAGE], expected[::PAGE]):
             raise WrongAnswer("the result is not what was copied or computed")
         return {}

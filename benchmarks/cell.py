@@ -7,7 +7,7 @@ import contextlib
 import functools
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -25,15 +25,16 @@ CHECKOUT = Path(__file__).parents[1]
 class Cell:
     """One thing to time: a call, blocks of it, and the judge of its last output.
 
-    verify returns what it found (errors) for the side file, and raises WrongAnswer. threads: what each pool said it has.
-    called: seconds spent in calls while preparing.
+    verify judges the last timed output: it returns what it found (errors) for the side file, or raises WrongAnswer.
+    threads: what each pool said it has. called: seconds spent in calls while preparing.
     """
 
     call: Callable[[], Any]
     block: clock.Block
-    verify: Callable[[Any], dict[str, Any]] = lambda output: {}
-    threads: dict[str, int] = field(default_factory=dict)
+    verify: Callable[[Any], dict[str, Any]]
+    threads: dict[str, int]
     called: float = 0.0
+    device: str = "cpu"
 
 
 def implementations(operation: str = "conv2d") -> list[str]:
@@ -50,7 +51,10 @@ def declarations(operation: str = "conv2d") -> dict[str, dict[str, Any]]:
     """What those files declare (device, family, summary), read without importing anything."""
     found = {}
     for name in implementations(operation):
-        tree = ast.parse((CHECKOUT / "impls" / operation / f"{name.replace('.', '/')}.py").read_text(encoding="utf-8"))
+        try:
+            tree = ast.parse((CHECKOUT / "impls" / operation / f"{name.replace('.', '/')}.py").read_text(encoding="utf-8"))
+        except (SyntaxError, ValueError):  # half a file in the working tree: its own cells will say so
+            tree = ast.Module([], [])
         words = [
             word
             for node in tree.body
@@ -79,36 +83,47 @@ def prepare(name: str, problem: Problem, count: int = 1, operation: str = "conv2
         input, weight = inputs.make(problem)
     except inputs.Missing as error:
         raise Skip(f"no input: {error}") from error
-    known = inputs.cached_reference(problem, lambda: oracle.reference(problem, input, weight))
+    prints = inputs.fingerprint(input), inputs.fingerprint(weight)
+    known = inputs.cached_reference(problem, prints, lambda: oracle.reference(problem, input, weight))
     threads.confine(count)
     pools = threads.set_pools(count)
     return check(function, problem, input, weight, known, pools)
 
 
 def check(
-    function: Any,
-    problem: Problem,
-    input: np.ndarray,
-    weight: np.ndarray,
-    known: oracle.Reference,
-    pools: dict[str, int],
+    function: Any, problem: Problem, input: np.ndarray, weight: np.ndarray, known: oracle.Reference, pools: dict[str, int]
 ) -> Cell:
-    """Make the cell of a loaded implementation; raises oracle.WrongAnswer where its first output is wrong."""
-    call = functools.partial(function, function.to_device(input), function.to_device(weight), **problem.arguments)
+    """Make the cell of a loaded implementation; raises oracle.WrongAnswer where its first output is wrong.
+
+    After timing, the cell's verify looks at the last timed output, and at one more of the negated input: an
+    implementation that remembers its answers is right only until its input changes.
+    """
+    given = function.to_device(input), function.to_device(weight)
+    prints = inputs.fingerprint(input), inputs.fingerprint(weight)
+    call = functools.partial(function, *given, **problem.arguments)
     start = perf_counter()
     output = call()
     function.synchronize()
     called = perf_counter() - start
-    errors = oracle.compare(problem, function.family, known, function.to_numpy(output))
+    oracle.compare(problem, function.family, known, function.to_numpy(output))
+    if prints != (inputs.fingerprint(input), inputs.fingerprint(weight)):
+        raise oracle.WrongAnswer("it changed its input or weight")
 
     def verify(last: Any) -> dict[str, Any]:
-        """Judge the last timed output at the reference's positions; None where nothing was timed."""
-        if last is None:
-            return vars(errors)
         values = function.to_numpy(last).reshape(-1)[known.positions]
-        return vars(oracle.compare_at(problem, function.family, known, values))
+        errors = oracle.compare_at(problem, function.family, known, values)
+        if given[0] is input:  # on the CPU; a device has a copy of its own
+            np.negative(input, out=input)
+            try:
+                oracle.compare(problem, function.family, known.negated(), function.to_numpy(call()))
+            except oracle.WrongAnswer as error:
+                raise oracle.WrongAnswer(f"with the input negated, {error}") from error
+            finally:
+                np.negative(input, out=input)
+        return vars(errors)
 
-    return Cell(call, clock.Wall(call), verify, pools, called)
+    finish = None if function.device == "cpu" else function.synchronize
+    return Cell(call, clock.Wall(call, finish), verify, pools, called, function.device)
 
 
 def too_slow(name: str, problem: Problem) -> str | None:
@@ -140,22 +155,28 @@ def preload() -> None:
     with contextlib.suppress(Exception):
         import impls
 
-        for name in impls.names(device="cpu"):
+        for name in impls.names():
             with contextlib.suppress(Exception):
-                impls.load(name)
+                if impls.contract.declaration(name)["device"] == "cpu":
+                    impls.load(name)
 
 
 def _load(name: str, operation: str) -> Any:
-    """Load from the installed commit, which may lack the name, the operation or the contract."""
+    """Load from the installed commit, which may lack the package, the operation or the name.
+
+    Whatever else goes wrong is the implementation's own fault and fails its cells.
+    """
     try:
         import impls
 
-        return impls.load(name, operation)
-    except LookupError as error:
+        if name not in impls.names(operation):
+            raise Skip("not in this commit")
+    except (ImportError, LookupError) as error:
         raise Skip("not in this commit") from error
-    except ImportError as error:
-        kind = "unavailable" if type(error).__name__ == "Unavailable" else "not in this commit"
-        raise Skip(f"{kind}: {error}") from error
+    try:
+        return impls.load(name, operation)
+    except impls.Unavailable as error:
+        raise Skip(f"unavailable: {error}") from error
 
 
 @functools.cache

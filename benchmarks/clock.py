@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -48,6 +49,18 @@ class Measurement:
     called: float
 
 
+@contextlib.contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """As timeit: a collection in the middle of a block would be counted to whoever is timed."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
 class Wall(Block):
     """Blocks of a call by the wall clock, with timeit's loop and garbage collection off, as timeit has it.
 
@@ -55,23 +68,23 @@ class Wall(Block):
     and the last one when the next block starts, inside its time. Freeing 64 MB takes milliseconds that belong to a call.
     """
 
-    def __init__(self, call: Callable[[], Any]) -> None:
-        self.call = call
+    def __init__(self, call: Callable[[], Any], finish: Callable[[], Any] | None = None) -> None:
+        """finish waits until a device has done what it was given; it is called before a block and at its end."""
+        self.call, self.finish = call, finish
 
     def __call__(self, number: int) -> float:
-        call, calls = self.call, itertools.repeat(None, number - 1)
-        collecting = gc.isenabled()
-        gc.disable()
-        try:
+        call, finish, calls = self.call, self.finish, itertools.repeat(None, number - 1)
+        with no_garbage_collection():
+            if finish:
+                finish()
             start = perf_counter()
             self.output = None
             for _ in calls:
                 call()
             self.output = call()
+            if finish:
+                finish()
             return perf_counter() - start
-        finally:
-            if collecting:
-                gc.enable()
 
 
 class Cold(Block):
@@ -83,12 +96,13 @@ class Cold(Block):
 
     def __call__(self, number: int) -> float:
         total = 0.0
-        for _ in range(number):
-            self.output = None
-            np.add(self.other, 1, out=self.other)
-            start = perf_counter()
-            self.output = self.call()
-            total += perf_counter() - start
+        with no_garbage_collection():
+            for _ in range(number):
+                np.add(self.other, 1, out=self.other)
+                start = perf_counter()
+                self.output = None
+                self.output = self.call()
+                total += perf_counter() - start
         return total
 
 
@@ -97,15 +111,20 @@ def measure(block: Block, plan: Plan) -> Measurement:
 
     Nothing sleeps in between: an idle gap of 5 ms doubles the time of calls on two threads.
     """
-    number, called, long_enough = plan.number or 1, 0.0, bool(plan.number)
-    while not long_enough or called < plan.warmup_time:
+    number, called = plan.number or 1, 0.0
+    settled = bool(plan.number and not plan.warmup_time)
+    first = True
+    while not settled:
         seconds = block(number)
         called += seconds
         long_enough = bool(plan.number) or seconds >= plan.sample_time
+        # The first block may have been interrupted or have compiled something: it never decides alone.
+        settled = long_enough and called >= plan.warmup_time and not first
         if not long_enough:
             # Aim a tenth beyond, and at most ten times further: the first calls are slower than the rest.
             wanted = int(1.1 * plan.sample_time * number / max(seconds, 1e-9))
             number = max(number + 1, min(wanted, number * 10))
+        first = False
     least, most, enough = plan.repeat
     samples: list[float] = []
     sampled = 0.0

@@ -6,16 +6,22 @@ import ctypes
 import gc
 from pathlib import Path
 
+from benchmarks.clock import Block
 from benchmarks.types import Skip
 
 
 def track(self, *params):
-    """Peak extra bytes of one call of the prepared cell: growth of the resident set, less the output it returns."""
-    return peak_extra_bytes(self.cell.call)
+    """Peak extra bytes of one call of the prepared cell: growth of the resident set, less the output it returns.
+
+    It is the second call of the process: what an implementation keeps from its first call on is not seen.
+    """
+    if self.cell.device != "cpu":
+        raise Skip("not measured here: the host's memory says nothing about a device's")
+    return peak_extra_bytes(self.cell.block)
 
 
-def peak_extra_bytes(call) -> int:
-    """Call once; return how far the resident set grew at its peak, in bytes, beyond the output that stays.
+def peak_extra_bytes(block: Block) -> int:
+    """Make one call; return how far the resident set grew at its peak, in bytes, beyond the output that stays.
 
     Raises Skip where the system cannot reset the mark (Linux can: proc(5), clear_refs).
     """
@@ -26,11 +32,11 @@ def peak_extra_bytes(call) -> int:
     try:
         Path("/proc/self/clear_refs").write_text("5")
         before = _resident("VmRSS")
-        output = call()
+        block(1)
         peak = _resident("VmHWM") - before
     except OSError as error:
         raise Skip(f"unavailable: this system cannot reset a process's high-water mark of memory ({error})") from error
-    return max(0, peak - output.nbytes)
+    return max(0, peak - block.output.nbytes)
 
 
 def _resident(field: str) -> int:

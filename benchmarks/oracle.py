@@ -2,7 +2,8 @@
 
 The reference gathers each output's window by index arithmetic on the unpadded input and sums the products in float64. It
 shares no code with any implementation. Small problems are compared whole; for large ones the reference is a fixed random
-sample of outputs, with the corners and points along the border, and every output is looked at for NaN and infinity.
+sample of outputs with a pixel of every channel and every image, the corners and points along the border; and every output
+is looked at for NaN and infinity.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from benchmarks.problems import Problem
 
 WHOLE = 2_000_000  # multiply-adds up to which every output has its reference: 50 ms once a problem, then read from disk
 SAMPLE = 4_000_000  # multiply-adds spent on a larger problem's sample
-MOST = 16_384  # outputs in a sample: enough to meet any fault that is not confined to a handful of pixels
+MOST = 16_384  # outputs in a sample, beside those of every channel, every image and the border
 BORDER = 256  # of the sample, how many outputs lie on the border
 CHUNK = 1 << 20  # products gathered at a time, so that a reference needs 20 MB and not the whole patch matrix
 
@@ -34,6 +35,10 @@ class Reference:
     positions: np.ndarray
     values: np.ndarray
     magnitudes: np.ndarray
+
+    def negated(self) -> Reference:
+        """The reference of the negated input."""
+        return Reference(self.positions, -self.values, self.magnitudes)
 
 
 @dataclass(frozen=True)
@@ -133,7 +138,12 @@ def _positions(problem: Problem) -> np.ndarray:
     columns = np.concatenate([along[0] * q, along[1] * q, along[2] * 0, along[3] * 0 + q - 1]).astype(np.int64)
     border = (generator.integers(0, images, len(rows)) * p + rows) * q + columns
     corners = [(i * p + y) * q + x for i in (0, images - 1) for y in (0, p - 1) for x in (0, q - 1)]
-    return np.unique(np.concatenate([anywhere, border, corners]))
+    # A pixel of every output channel and of every image: chance alone leaves one channel in ten of a deep layer unseen.
+    channels = generator.integers(0, problem.n, problem.k) * problem.k + np.arange(problem.k)
+    batch = np.arange(problem.n) * problem.k + generator.integers(0, problem.k, problem.n)
+    planes = np.concatenate([channels, batch])
+    everywhere = planes * (p * q) + generator.integers(0, p * q, len(planes))
+    return np.unique(np.concatenate([anywhere, border, corners, everywhere]))
 
 
 def _products(problem: Problem, input: np.ndarray, weight: np.ndarray, positions: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 LIBRARIES = ("asv_runner", "convbench", "cupy", "numba", "numpy", "opencv-python-headless", "scipy", "torch")
+STOLEN = 0.1  # share of a cell's time that the host may take before the figure is marked
 LONGEST = 500  # characters of a reason; a traceback belongs in asv's own output
 
 
@@ -28,13 +29,16 @@ class Line:
         self._steal = _steal()
 
     def close(self, status: str, reason: str | None = None, **facts: Any) -> None:
-        """Append the line. status: ok, skipped, failed or throttled; reason in words where it is not ok."""
+        """Append the line. status: ok, skipped or failed; reason in words where it is not ok, or ok with a reservation."""
         path = os.environ.get("CONVBENCH_CELLS")
         if not path:
             return
-        stolen = _steal() - self._steal
+        stolen, wall = _steal() - self._steal, time.perf_counter() - self._start
+        if status == "ok" and stolen > STOLEN * wall:
+            reason = f"the host took {stolen / wall:.0%} of the time while this was measured"
         facts = {
             **self.facts,
+            "run": os.environ.get("CONVBENCH_RUN"),
             "status": status,
             "reason": reason and " ".join(reason.split())[:LONGEST],
             **facts,
@@ -43,7 +47,7 @@ class Line:
             "mhz": _mhz(),
             "versions": versions(),
             "ended": round(time.time(), 3),
-            "wall": round(time.perf_counter() - self._start, 6),
+            "wall": round(wall, 6),
         }
         with Path(path).open("a", encoding="utf-8") as file:
             file.write(json.dumps(facts) + "\n")

@@ -57,6 +57,8 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         except Skip as skip:
             finished.append({"name": name, "status": "skipped", "reason": str(skip)})
         except Exception as error:
+            np.copyto(input, inputs.make(problem)[0])  # the others' too, should it have written to it
+            np.copyto(weight, inputs.make(problem)[1])
             finished.append({"name": name, "status": "failed", "reason": f"{type(error).__name__}: {error}"})
     limits = {}
     for name in (kind for kind in ceilings.CEILINGS if "fresh" not in ceilings.CEILINGS[kind]):

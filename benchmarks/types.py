@@ -95,7 +95,8 @@ class CheckedTrack(_Recorded, TrackBenchmark):
     def run(self, *params):
         value = super().run(*params)
         cell = self.func.__self__.cell
-        self.line.close("ok", value=value, called=round(cell.called, 6), threads=cell.threads, **cell.verify(None))
+        facts = cell.verify(cell.block.output)
+        self.line.close("ok", value=value, called=round(cell.called, 6), threads=cell.threads, **facts)
         return value
 
 

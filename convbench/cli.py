@@ -11,7 +11,7 @@ import click
 import numpy as np
 from rich.console import Console
 
-from convbench import measure, plan, project, results, roofline, table, trial
+from convbench import machine, measure, plan, project, results, roofline, table, trial
 
 # A table that is read by a program or a log has no screen to fit: this many characters hold nine implementations.
 WIDE = 160
@@ -69,7 +69,7 @@ def run(bench: tuple[str, ...], implementation: tuple[str, ...], quick: bool, ag
 @main.command(name="table")
 @BENCH
 @IMPLEMENTATION
-@click.option("--machine", "machine_name", help="Another machine than the one measured last.")
+@click.option("--machine", "machine_name", help="Another machine than this one.")
 @click.option("--commit", help="Another commit than the one measured last.")
 @click.option("--baseline", help="What speed-ups are relative to, instead of the suite's own baseline.")
 @click.option("--json", "as_json", is_flag=True, help="One object a cell.")
@@ -78,8 +78,10 @@ def show_table(bench, implementation, machine_name, commit, baseline, as_json, a
     """Show stored results: problems down, implementations across."""
     here = project.find()
     known = _readable(results.benchmarks, here.results)
+    plan.check_names(known, (*implementation, *filter(None, [baseline])))
     stored = _latest(here, known, machine_name, commit)
     cells = roofline.derive(stored.cells, roofline.from_cells(stored.cells, known), baseline)
+    cells = cells.assign(machine=stored.machine, commit=stored.commit, environment=stored.environment)
     wanted = set(plan.select(known, plan.Selection(bench, implementation)))
     keep = np.array([(cell.benchmark, cell.params) in wanted for cell in cells.itertuples()], dtype=bool)
     cells = cells[keep]
@@ -123,7 +125,11 @@ def try_shape(input, weight, names, as_json, as_csv, **options) -> None:
 
 def _latest(here: project.Project, known: dict, machine_name: str | None, commit: str | None) -> results.Run:
     """The newest readable results that fit; files that cannot be read are named and passed over."""
-    files = [path for path in results.result_files(here.results) if machine_name in (None, path.parent.name)]
+    files = results.result_files(here.results)
+    if machine_name is None:  # this machine, if it has been measured: others' results may be in the repository
+        own = machine.facts()["machine"]
+        machine_name = own if any(path.parent.name == own for path in files) else None
+    files = [path for path in files if machine_name in (None, path.parent.name)]
     if commit:
         full = here.commit(commit)
         files = [path for path in files if path.name.startswith(full[:8])]

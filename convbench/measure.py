@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import json
 import os
 import shutil
 import signal
@@ -51,6 +53,9 @@ def measure(project: Project, selection: plan.Selection, again: bool, busy: bool
     Raises ClickException in one sentence for everything that prevents it.
     """
     commit = project.commit()
+    if changed := project.git("status", "--porcelain", "--", str(project.benchmarks), "asv.conf.json"):
+        # What is measured is the commit; what measures is the checkout, and results must say which.
+        raise click.ClickException(f"the suite has uncommitted changes, and results are kept by commit: {changed.split()[1]}")
     if project.git("status", "--porcelain", "--", ".", ":!results"):
         console.print("uncommitted changes are not measured: commit them, or use `convbench try`", style="yellow")
     with _lock(project), _termination_as_interrupt():
@@ -61,8 +66,9 @@ def measure(project: Project, selection: plan.Selection, again: bool, busy: bool
         if not busy:
             machine.wait_until_quiet()
         console.print(f"building commit {commit[:8]} (its first environment takes a few minutes)")
-        _asv(work, project, ["--bench", "just-discover", "--machine", name], work / "build.log")
+        _asv(work, project, [f"{commit}^!", "--bench", "just-discover", "--machine", name], work / "build.log")
         known = results.benchmarks(work)
+        plan.check_names(known, selection.implementations)
         cells = plan.select(known, selection)
         if not cells:
             raise click.ClickException(
@@ -70,10 +76,10 @@ def measure(project: Project, selection: plan.Selection, again: bool, busy: bool
             )
         _publish(work / "benchmarks.json", project.results / "benchmarks.json")
         _publish(work / name / "machine.json", project.results / name / "machine.json")
-        return _steps(project, work, name, commit, known, cells, again, console)
+        return _steps(project, work, name, commit, known, cells, again, busy, console)
 
 
-def _steps(project, work, name, commit, known, cells, again, console) -> Outcome:
+def _steps(project, work, name, commit, known, cells, again, busy, console) -> Outcome:
     folder = project.results / name
     outcome = Outcome(file=_file(folder, commit))
     try:
@@ -90,7 +96,9 @@ def _steps(project, work, name, commit, known, cells, again, console) -> Outcome
     console.print(f"{len(todo)} cells in {len(steps)} classes{there}: about {estimate}")
     for i, step in enumerate(steps):
         try:
-            _step(project, work, name, commit, step, i, len(steps), outcome, console)
+            if not busy:
+                machine.wait_until_quiet()
+            _step(project, work, name, commit, known, step, f"[{i + 1}/{len(steps)}] {step.name}", outcome, console)
         except (KeyboardInterrupt, Interrupted):
             raise click.ClickException(
                 f"interrupted: {i} of {len(steps)} classes are kept, {step.name} is not; the same command goes on from there"
@@ -100,37 +108,57 @@ def _steps(project, work, name, commit, known, cells, again, console) -> Outcome
     return outcome
 
 
-def _step(project, work, name, commit, step, index, steps, outcome, console) -> None:
+def _step(project, work, name, commit, known, step, title, outcome, console) -> None:
     """Measure one class into the private folder, then move its files to where everybody reads."""
+    for old in (work / name).glob("*-*.json"):
+        old.unlink()
     if outcome.file:
         shutil.copy2(outcome.file, work / name)
     side = work / "cells.jsonl"
     side.unlink(missing_ok=True)
-    before = time.monotonic()
+    before = time.time()
     total = len(step.cells) * step.rounds
     with _progress(console) as progress:
-        task = progress.add_task(f"[{index + 1}/{steps}] {step.name}", total=total, now="")
-        arguments = ["--bench", step.pattern(), "--machine", name, "--record-samples"]
+        task = progress.add_task(title, total=total, now="")
+        arguments = [f"{commit}^!", "--bench", step.pattern(), "--machine", name, "--record-samples"]
         for _ in _asv_running(work, project, arguments, work / "asv.log", side):
             line = plan.last_line(side)
             now = ", ".join(results.plain(value) for value in line.get("params", []))
             progress.update(task, completed=min(plan.count_lines(side), total), now=now)
         progress.update(task, completed=total, now="")
     produced = _file(work / name, commit)
-    if produced is None:
+    if produced is None or produced.stat().st_mtime < before:
         raise click.ClickException(f"asv wrote no results for {step.name}; its output: {_tail(work / 'asv.log')}")
     target = project.results / name / produced.name
     lines = results.side_lines(side)
+    _strike(produced, [cell for cell, line in lines.items() if line["status"] == "failed"])
     if side.is_file():
         _append(side, results.side_file(target))
     _publish(produced, target)
     outcome.file = target
     outcome.measured += len(step.cells)
-    failed = sum(line["status"] == "failed" for line in lines.values())
+    cells, asked = results.load(target, known).cells, set(step.cells)
+    status = [cell.status for cell in cells.itertuples() if (cell.benchmark, cell.params) in asked]
+    failed, times = status.count("failed"), status.count("ok")
     outcome.failed += failed
-    times = sum(line["status"] == "ok" for line in lines.values())
-    done = f"{times} times, {len(lines) - times - failed} left out, {failed} FAILED" if lines else "done"
-    console.print(f"[{index + 1}/{steps}] {step.name}: {done}, {plan.minutes(time.monotonic() - before)}", highlight=False)
+    done = f"{times} times, {len(status) - times - failed} left out, {failed} FAILED"
+    console.print(f"{title}: {done}, {plan.minutes(time.time() - before)}", highlight=False, markup=False)
+
+
+def _strike(produced: Path, failed: list[plan.Cell]) -> None:
+    """Take the times of failed cells out of asv's file: asv keeps those of the process that did not fail."""
+    content = json.loads(produced.read_text(encoding="utf-8"))
+    columns = content["result_columns"]
+    for name, params in failed:
+        row = content["results"].get(name)
+        if not row:
+            continue
+        place = list(itertools.product(*row[columns.index("params")])).index(params)
+        for column in [c for c in columns if c in ("result", "samples") or c.startswith("stats_")]:
+            values = row[columns.index(column)] if columns.index(column) < len(row) else None
+            if values:
+                values[place] = None
+    produced.write_text(json.dumps(content), encoding="utf-8")
 
 
 def _asv(work: Path, project: Project, arguments: list[str], log: Path) -> None:
@@ -139,12 +167,14 @@ def _asv(work: Path, project: Project, arguments: list[str], log: Path) -> None:
 
 
 def _asv_running(work: Path, project: Project, arguments: list[str], log: Path, side: Path | None) -> Iterator[None]:
-    """Run `asv run HEAD^!` with private results; yields while it runs and leaves no process behind, however it ends.
+    """Run `asv run` with private results; yields while it runs and leaves no process behind, however it ends.
 
     asv's own exit status 2 means that a benchmark failed, which the side file tells better.
     """
-    command = [sys.executable, "-m", "convbench.private_asv", str(work), "run", "HEAD^!", *arguments]
-    environment = {**os.environ, **({"CONVBENCH_CELLS": str(side)} if side else {})}
+    command = [sys.executable, "-m", "convbench.private_asv", str(work), "run", *arguments]
+    environment = dict(os.environ)
+    if side:
+        environment |= {"CONVBENCH_CELLS": str(side), "CONVBENCH_RUN": f"{time.time():.0f}"}
     with log.open("wb") as output:
         process = subprocess.Popen(
             command, cwd=project.root, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True

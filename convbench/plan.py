@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import difflib
 import fnmatch
 import itertools
 import json
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import click
+
 from convbench import results
 
 Cell = tuple[str, tuple[str, ...]]
+LONGEST = 100_000  # characters of a step's pattern: Linux takes no argument of a program beyond 131072
 TYPICAL = 0.45  # seconds a cell and round on two cores, of cells never measured here; a third of them are skipped
 
 
@@ -78,6 +83,22 @@ def _selected(name: str, params: tuple[str, ...], benchmark: dict[str, Any], sel
     return not selection.patterns or any(re.search(pattern, text) for pattern in selection.patterns)
 
 
+def check_names(benchmarks: dict[str, dict[str, Any]], patterns: Iterable[str]) -> None:
+    """Raise ClickException, with near matches, for a pattern that fits no implementation of the suite."""
+    known = sorted(
+        {
+            results.plain(value)
+            for benchmark in benchmarks.values()
+            if "implementation" in benchmark.get("param_names", [])
+            for value in benchmark["params"][benchmark["param_names"].index("implementation")]
+        }
+    )
+    for pattern in patterns if known else ():
+        if not fnmatch.filter(known, pattern):
+            near = difflib.get_close_matches(pattern, known, cutoff=0.5) or known
+            raise click.ClickException(f"no implementation is called {pattern!r}; there is {', '.join(near)}")
+
+
 def missing(cells: Iterable[Cell], benchmarks: dict[str, dict[str, Any]], file: Path | None) -> list[Cell]:
     """Those without a figure or a deliberate reason in a results file; failed ones are measured again."""
     if file is None or not file.is_file():
@@ -90,11 +111,13 @@ def missing(cells: Iterable[Cell], benchmarks: dict[str, dict[str, Any]], file: 
 
 def steps(cells: Iterable[Cell], benchmarks: dict[str, dict[str, Any]], known: dict[Cell, float]) -> list[Step]:
     """Cells grouped by class, each group with its estimate: from earlier runs here, else a typical cost."""
-    found: dict[str, Step] = {}
+    found: dict[tuple[str, int], Step] = {}
+    length: dict[str, int] = defaultdict(int)
     for cell in cells:
         name = cell[0].rpartition(".")[0] or cell[0]
         rounds = int(benchmarks[cell[0]].get("rounds", 1))
-        step = found.setdefault(name, Step(name, [], rounds, 0.0))
+        length[name] += len(re.escape(spelling(cell))) + 1
+        step = found.setdefault((name, length[name] // LONGEST), Step(name, [], rounds, 0.0))
         step.cells.append(cell)
         step.seconds += rounds * known.get(cell, TYPICAL)
     return list(found.values())

@@ -48,9 +48,19 @@ def benchmarks(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def result_files(folder: Path) -> list[Path]:
-    """Every results file below a results folder, those of the newest commits last."""
+    """Every results file below a results folder, the one measured last at the end."""
     found = [p for p in folder.glob("*/*.json") if p.name != "machine.json" and not p.parent.name.startswith(".")]
-    return sorted(found, key=lambda path: path.stat().st_mtime)
+    return sorted(found, key=lambda path: (_measured(path), path.stat().st_mtime))
+
+
+def _measured(path: Path) -> float:
+    """When the newest of a file's benchmarks was started: a clone or a pull changes the times of files, not this."""
+    try:
+        content = _json(path)
+        place = content["result_columns"].index("started_at")
+        return max(row[place] for row in content["results"].values() if len(row) > place and row[place])
+    except (Unreadable, KeyError, TypeError, ValueError, AttributeError):
+        return 0.0
 
 
 def load(path: Path, known: dict[str, dict[str, Any]]) -> Run:
@@ -84,14 +94,22 @@ def side_file(path: Path) -> Path:
 
 
 def side_lines(path: Path) -> dict[tuple[str, tuple[str, ...]], dict[str, Any]]:
-    """The last line of each cell, by benchmark and parameters; a line cut short by a crash is passed over."""
+    """The line that counts for each cell, by benchmark and parameters; a line cut short by a crash is passed over.
+
+    That is the last one, but a failure counts before whatever else the same run says of the cell: an answer that is wrong
+    in one process of two is wrong.
+    """
     lines: dict[tuple[str, tuple[str, ...]], dict[str, Any]] = {}
     if not path.is_file():
         return lines
     for text in path.read_text(encoding="utf-8").splitlines():
         try:
             line = json.loads(text)
-            lines[line["benchmark"], tuple(line["params"])] = line
+            cell = line["benchmark"], tuple(line["params"])
+            before = lines.get(cell, {})
+            same_run = "run" in line and line["run"] == before.get("run")
+            if not (same_run and before["status"] == "failed"):
+                lines[cell] = line
         except (ValueError, KeyError, TypeError):
             continue
     return lines
@@ -137,14 +155,14 @@ def _rows(name: str, entry: dict, benchmark: dict, lines: dict) -> list[dict[str
 
 
 def _status(value: Any, line: dict) -> tuple[str, str | None]:
+    if line.get("status") == "failed":
+        return "failed", line.get("reason")
     if isinstance(value, (int, float)) and math.isfinite(value):
         return "ok", line.get("reason")
     if value is None:
         return "failed", line.get("reason") or "ended without a report: killed, out of time or memory"
     if line.get("status") == "skipped":
         return "skipped", line.get("reason")
-    if line.get("status") == "failed":
-        return "failed", line.get("reason")
     return "not measured", None
 
 

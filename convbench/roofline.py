@@ -21,11 +21,14 @@ class Roofline:
     copies: dict[int, dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
 
     def add(self, what: dict[str, Any], threads: int, seconds: float) -> None:
-        """Take in one measured ceiling: {"flops": ..., "dtype": ...} or {"bytes": ...}, in seconds a call."""
+        """Take in one measured ceiling: what each thread did, {"flops": ..., "dtype": ...} or {"bytes": ...}, in so many
+        seconds a call.
+        """
         if "flops" in what:
-            self.compute[threads, what["dtype"]] = what["flops"] / seconds
+            self.compute[threads, what["dtype"]] = threads * what["flops"] / seconds
         elif not what.get("fresh"):  # page faults are the allocator's cost, not a limit of the hardware
-            self.copies[threads][what["bytes"]] = what["bytes"] / seconds
+            moved = threads * what["bytes"]
+            self.copies[threads][moved] = moved / seconds
 
     def floor(self, flops: float, moved: float, dtype: str, threads: int) -> tuple[float, str] | None:
         """The least seconds a problem can take and what bounds it, "compute" or "memory"; None without ceilings.

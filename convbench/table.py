@@ -18,7 +18,21 @@ from convbench import figures
 
 # The columns of --json and --csv, in this order.
 FIELDS = [
-    *("benchmark", "row", "implementation", "status", "reason", "value", "unit", "q25", "q75", "repeats"),
+    *(
+        "machine",
+        "commit",
+        "environment",
+        "benchmark",
+        "row",
+        "implementation",
+        "status",
+        "reason",
+        "value",
+        "unit",
+        "q25",
+        "q75",
+        "repeats",
+    ),
     *(
         "device",
         "family",
@@ -46,7 +60,7 @@ def records(cells: pd.DataFrame) -> list[dict]:
     frame = cells.copy()
     frame["repeats"] = [len(samples) if isinstance(samples, list) else None for samples in frame.samples]
     frame["row"] = [", ".join(row) for row in frame.row]
-    rows = frame[FIELDS].to_dict(orient="records")
+    rows = frame.reindex(columns=FIELDS).to_dict(orient="records")
     return [{key: None if _absent(value) else value for key, value in row.items()} for row in rows]
 
 
@@ -118,6 +132,8 @@ def _cell(cell) -> Text:
     text = figures.quantity(cell.value, cell.unit, spread)
     if spread is not None:
         text += f" ±{figures.percent(spread)}"
+    if _text(cell.reason):
+        text += " !"  # measured, with a reservation that stands among the reasons
     second = []
     if not _absent(cell.speedup):
         second.append(figures.ratio(cell.speedup, cell.speedup_spread))
@@ -130,7 +146,7 @@ def _reasons(group: pd.DataFrame) -> list[str]:
     """Why cells have no time, in words: each reason once, with those it holds for."""
     found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for cell in group.itertuples():
-        if cell.status in ("skipped", "failed"):
+        if cell.status in ("skipped", "failed") or _text(cell.reason):
             reason = _text(cell.reason) or "no reason recorded"
             # A reason that names figures differs from cell to cell; its kind says it once.
             kind = reason.partition(":")[0] if reason.startswith("too slow here") else reason
@@ -145,7 +161,8 @@ def _whom(holders: dict[str, list[str]], implementations: int) -> str:
     """Who has a reason and how often: names with their rows, or everybody at once."""
     counts = {len(rows) for rows in holders.values()}
     if len(holders) == implementations > 1 and len(counts) == 1:
-        return f"every implementation ({counts.pop()} rows each): "
+        each = counts.pop()
+        return f"every implementation ({each} rows each): " if each > 1 else "every implementation: "
     who = []
     for name, rows in holders.items():
         where = rows[0] if len(rows) == 1 else f"{len(rows)} rows"

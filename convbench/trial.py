@@ -16,7 +16,7 @@ import pandas as pd
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from convbench import results, roofline, table
+from convbench import machine, results, roofline, table
 from convbench.project import Project
 
 BASELINE = "cpu.torch"
@@ -43,6 +43,7 @@ def run(project: Project, question: dict[str, Any], progress: Console) -> tuple[
         raise click.ClickException(
             f"{project.name} has no `python -m {project.benchmarks.name} try`; try asks a suite that has"
         )
+    disturbance = machine.busy(0.3)
     roof = roofline.Roofline()
     rows = []
     for event in _events(project, question, progress):
@@ -53,8 +54,11 @@ def run(project: Project, question: dict[str, Any], progress: Console) -> tuple[
         elif "cell" in event:
             rows.append(_row(event["cell"], event["problem"], question["threads"]))
     cells = roofline.derive(pd.DataFrame(rows, columns=results.COLUMNS), roof)
+    cells = cells.assign(machine=machine.facts()["machine"], commit=None, environment="working tree")
     there = set(cells.implementation[cells.status == "ok"])
     heading = f"working tree, {question['threads']} thread{'s' * (question['threads'] > 1)}, nothing stored"
+    if disturbance:
+        heading += f"; times are too long, for this machine is busy: {disturbance}"
     return cells, table.Notes(heading, BASELINE if BASELINE in there else None)
 
 

@@ -145,7 +145,10 @@ def load(name: str, operation: str = "conv2d") -> Implementation:
     except Unavailable:
         raise
     except ImportError as error:
-        raise Unavailable(f"{name} cannot be imported: {error}; {_cure(error)}") from error
+        cure = _cure(error)
+        if cure is None:
+            raise
+        raise Unavailable(f"{name} cannot be imported: {error}; {cure}") from error
     if not hasattr(module, operation):
         raise LookupError(f"{name}: its file has no function {operation}()")
     return wrap(name, getattr(module, operation))
@@ -159,10 +162,14 @@ def wrap(name: str, function: Callable[..., Any]) -> Implementation:
     return Implementation(name=name, operation=function.__name__, function=function, **declared)
 
 
-def _cure(error: ImportError) -> str:
+def _cure(error: ImportError) -> str | None:
+    """What to do about a failed import; None where a file of this package is at fault and nothing is missing."""
     missing = (error.name or "").split(".")
     if missing[0] == "impls":
-        return "its compiled part is missing: install convbench where a C compiler is, with pip install ."
+        compiled = missing[-1].startswith("_") and isinstance(error, ModuleNotFoundError)
+        return (
+            "its compiled part is missing: install convbench where a C compiler is, with pip install ." if compiled else None
+        )
     return CURES.get(missing[0], "install what the message names")
 
 

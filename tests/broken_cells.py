@@ -54,11 +54,25 @@ def wrong_later(function, input, weight, **arguments):
     return output if wrong_later.calls == 1 else output * 1.001
 
 
+def remembered(function, input, weight, **arguments):
+    """Computed once and handed out ever after: right until the input changes."""
+    if not wrong_later.calls:
+        remembered.output = function(input, weight, **arguments)
+    wrong_later.calls += 1
+    return remembered.output
+
+
+def changes_its_input(function, input, weight, **arguments):
+    output = function(input, weight, **arguments)
+    input *= 0.5
+    return output
+
+
 def unbroken(function, input, weight, **arguments):
     return function(input, weight, **arguments)
 
 
-FAULTS = [unbroken, tap_off_by_one, border_row, wrong_group, nan, wrong_later]
+FAULTS = [unbroken, tap_off_by_one, border_row, wrong_group, nan, wrong_later, remembered, changes_its_input]
 
 
 def judge(name, fault, folder):

@@ -20,7 +20,11 @@ def test_a_call_of_microseconds_is_measured_as_timeit_measures_it(size):
     block, reference = clock.Wall(call), timeit.Timer(call)
     number = clock.measure(block, clock.Plan(warmup_time=0.05)).number
     for _ in range(5):  # a neighbour on the machine can spoil one comparison, not five
-        pairs = [(block(number) / number, reference.timeit(number) / number) for _ in range(15)]
+        pairs = []
+        for _ in range(15):
+            ours = block(number) / number
+            block.output = None  # both find the same memory free: where a copy lies changes its time by a fifth
+            pairs.append((ours, reference.timeit(number) / number))
         ours, theirs = (min(side) for side in zip(*pairs, strict=True))
         medians = statistics.median(a / b for a, b in pairs)
         if abs(ours / theirs - 1) < 0.03 and abs(medians - 1) < 0.03:
@@ -56,7 +60,7 @@ def test_blocks_are_long_enough_and_samples_as_many_as_planned(seconds, warmup, 
 
 def test_a_slow_first_call_does_not_shorten_the_blocks():
     measured = clock.measure(Fake(1e-5, first=1.0), clock.Plan())
-    assert measured.number * 1e-5 >= 0.01 or measured.number == 1
+    assert measured.number * 1e-5 >= 0.01
 
 
 @pytest.mark.parametrize("number", [1, 7])
@@ -104,6 +108,6 @@ def test_peak_extra_bytes_sees_what_a_call_needs_beside_its_output(megabytes):
         extra = np.ones(megabytes << 20, np.uint8)
         return extra[:1000].copy()
 
-    peak = memory.peak_extra_bytes(call)
+    peak = memory.peak_extra_bytes(clock.Wall(call))
     assert peak == pytest.approx(megabytes << 20, rel=0.1)
-    assert memory.peak_extra_bytes(lambda: np.ones(megabytes << 20, np.uint8)) < 2 << 20
+    assert memory.peak_extra_bytes(clock.Wall(lambda: np.ones(megabytes << 20, np.uint8))) < 2 << 20

@@ -55,23 +55,27 @@ def test_a_damaged_reference_is_computed_anew(own_cache, damage):
         calls.append(1)
         return oracle.reference(problem, input, weight)
 
-    first = inputs.cached_reference(problem, compute)
-    assert np.array_equal(inputs.cached_reference(problem, compute).values, first.values)
+    first = inputs.cached_reference(problem, (1, 2), compute)
+    assert np.array_equal(inputs.cached_reference(problem, (1, 2), compute).values, first.values)
     assert len(calls) == 1
+    assert inputs.cached_reference(problem, (3, 2), compute) is not None  # of another input
+    assert len(calls) == 2
+    for path in sorted(own_cache.glob("*.npz"), key=lambda path: path.stat().st_mtime)[1:]:
+        path.unlink()
     (path,) = own_cache.glob("*.npz")
     if damage is None:
         path.unlink()
     else:
         path.write_bytes(damage)
-    assert np.array_equal(inputs.cached_reference(problem, compute).values, first.values)
-    assert len(calls) == 2
+    assert np.array_equal(inputs.cached_reference(problem, (1, 2), compute).values, first.values)
+    assert len(calls) == 3
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("CONVBENCH_CACHE", str(tmp_path / "file"))
     problem = Problem.parse("n1c1h7w7k1r3s3p1")
-    known = inputs.cached_reference(problem, lambda: oracle.reference(problem, *inputs.make(problem)))
+    known = inputs.cached_reference(problem, (1, 2), lambda: oracle.reference(problem, *inputs.make(problem)))
     assert len(known.values) == 49
 
 

@@ -562,3 +562,11 @@ def test_there_are_sets():
     assert len(resnet) == 23
     assert resnet["n1c3h224w224k64r7s7t2p3"] == Problem(1, 3, 224, 224, 64, 7, 7, stride=2, padding=(3, 3))
     assert all(problem.data == "photo" for problem in problems.load_set("filters").values())
+
+
+@pytest.mark.parametrize("label", ["n1c512h28w28k512r3s3p1", "n1c512h7w7k512r3s3p1", "n16c256h28w28k512r3s3p1"])
+def test_a_sample_meets_every_channel_and_every_image(label):
+    problem = Problem.parse(label)
+    n, k, _, _ = np.unravel_index(oracle._positions(problem), problem.output_shape)
+    assert set(k) == set(range(problem.k))
+    assert set(n) == set(range(problem.n))

@@ -76,7 +76,7 @@ def test_copies_into_fresh_memory_are_no_limit():
 
 def test_each_number_of_threads_has_its_own_limit():
     made = roof()
-    made.add({"flops": 1000, "dtype": "float32"}, 2, 1000 / 4e9)
+    made.add({"flops": 1000, "dtype": "float32"}, 2, 2000 / 4e9)  # each of the two did so much
     made.add({"bytes": MIB}, 2, MIB / 1e9)
     assert made.floor(4e9, 8, "float32", 1) == (2, "compute")
     assert made.floor(4e9, 8, "float32", 2) == (1, "compute")
@@ -159,7 +159,7 @@ def test_ceilings_are_found_among_the_cells():
         ),
         CEILINGS,
     )
-    assert found.compute == {(1, "float32"): 250, (2, "float32"): 500}
+    assert found.compute == {(1, "float32"): 250, (2, "float32"): 1000}
     assert dict(found.copies) == {1: {KIB: KIB / 2}}
 
 

@@ -110,7 +110,7 @@ def test_an_interrupted_run_keeps_what_was_finished_and_goes_on_from_there(folde
     assert "2 are there already" in out
     assert results(folder)["speed.Fast.time_it"] == before
     assert all(value > 0.01 for value in results(folder)["speed.Slow.time_it"])
-    assert status == 0 or "failed" in err
+    assert (status, err.strip().split(";")[0]) == (1, "Error: 1 of the cells failed and have no time")
 
 
 def test_a_second_run_measures_only_what_failed_and_again_measures_all(folder):
@@ -119,8 +119,10 @@ def test_a_second_run_measures_only_what_failed_and_again_measures_all(folder):
     before = results(folder)
     assert before["speed.Unwell.time_it"][1] is None
     assert before["speed.Unwell.time_it"][0] > 0
-    _, out, _ = convbench(folder, "run", "--busy")
+    status, out, _ = convbench(folder, "run", "--busy")
+    assert status == 1
     assert "1 cells in 1 classes, 5 are there already" in out
+    assert "speed.Unwell: 0 times, 0 left out, 1 FAILED" in out
     after = results(folder)
     assert after["speed.Fast.time_it"] == before["speed.Fast.time_it"]
     assert after["speed.Unwell.time_it"][0] == before["speed.Unwell.time_it"][0]

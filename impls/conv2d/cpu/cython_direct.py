@@ -5,9 +5,9 @@
 
 import numpy as np
 
+import impls.conv2d.cpu._cython_direct as _cython_direct  # type: ignore[import-not-found]
 from impls.contract import implementation
 from impls.conv2d.arguments import output_shape
-from impls.conv2d.cpu import _cython_direct  # type: ignore[attr-defined]
 
 
 @implementation(device="cpu", family="direct", summary="Cython: rows in cache, vectorised along the row, OpenMP")
