@@ -88,7 +88,8 @@ def show_table(bench, implementation, machine_name, commit, baseline, as_json, a
     if not as_json and not as_csv:
         cells = cells[cells.status != "not measured"]
     if cells.empty:
-        raise click.ClickException("no results are left by these filters; `convbench table` without any shows what there is")
+        where = f"in the results of {stored.commit[:8]} on {stored.machine}"
+        raise click.ClickException(f"nothing {where} passes these filters, or it is of other versions of the benchmarks")
     baselines = cells.baseline.dropna()
     named = baseline or (baselines.iloc[0] if len(baselines) else None)
     heading = f"{stored.machine}, commit {stored.commit[:8]}, {stored.environment}"

@@ -71,6 +71,8 @@ def measure(project: Project, selection: plan.Selection, again: bool, busy: bool
         plan.check_names(known, selection.implementations)
         cells = plan.select(known, selection)
         if not cells:
+            if selection.quick and not any(benchmark.get("quick") for benchmark in known.values()):
+                raise click.ClickException("this suite declares no short selection; leave out --quick")
             raise click.ClickException(
                 "no cell is called that; names look like conv2d.ImageSize.time_conv2d('cpu.torch', '256x256')"
             )

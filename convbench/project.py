@@ -42,7 +42,8 @@ class Project:
         except FileNotFoundError:
             raise click.ClickException("git is not installed; results are kept by commit") from None
         except subprocess.CalledProcessError as error:
-            raise click.ClickException(f"git {command[0]} failed: {error.stderr.strip()}") from None
+            first = error.stderr.strip().partition("\n")[0]
+            raise click.ClickException(f"git {command[0]} failed: {first}") from None
         return done.stdout.strip()
 
 

@@ -291,11 +291,12 @@ def layouts(dimensions):
     return st.tuples(st.permutations(range(dimensions)).map(tuple), steps)
 
 
+@pytest.mark.parametrize("times", [1, pytest.param(20, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])])
 @pytest.mark.parametrize("name", NAMES)
-def test_generated_cases(name):
+def test_generated_cases(name, times):
     function = load(name)
 
-    @settings(max_examples=100 if name in INTERPRETED else 300, deadline=None)
+    @settings(max_examples=times * (100 if name in INTERPRETED else 300), deadline=None)
     @given(
         what=calls(function.limits),
         layout=st.tuples(layouts(4), layouts(4), layouts(1)),

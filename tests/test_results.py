@@ -106,12 +106,6 @@ STATUSES = {
     "skipped without a reason": (NAN, {"status": "skipped"}, "skipped", None),
     "failed with a report": (None, {"status": "failed", "reason": "WrongAnswer: by 3"}, "failed", "WrongAnswer: by 3"),
     "failed without a report": (None, None, "failed", "ended without a report: killed, out of time or memory"),
-    "failed with an empty report": (
-        None,
-        {"status": "failed", "reason": None},
-        "failed",
-        "ended without a report: killed, out of time or memory",
-    ),
     "failed, though asv took it for skipped": (NAN, {"status": "failed", "reason": "why"}, "failed", "why"),
     "not measured": (NAN, None, "not measured", None),
     "infinite": (math.inf, None, "not measured", None),
