@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import clock, inputs, oracle, threads
+from benchmarks import clock, inputs, memory, oracle, threads
 from benchmarks.problems import Problem
 from benchmarks.types import Skip
 
@@ -25,7 +25,8 @@ CHECKOUT = Path(__file__).parents[1]
 class Cell:
     """One thing to time: a call, blocks of it, and the judge of its last output.
 
-    verify judges the last timed output: it returns what it found (errors) for the side file, or raises WrongAnswer.
+    verify judges the last timed output: it returns what it found (errors, and "called", the seconds of a call it made
+    itself) for the side file, or raises WrongAnswer.
     threads: what each pool said it has. called: seconds spent in calls while preparing.
     """
 
@@ -74,6 +75,7 @@ def prepare(name: str, problem: Problem, count: int = 1, operation: str = "conv2
 
     Raises Skip, with the reason, for a cell that has no time, and oracle.WrongAnswer for one that must not have one.
     """
+    memory.keep_freed_memory()
     if reason := too_slow(name, problem):
         raise Skip(f"too slow here: {reason}")
     function = _load(name, operation)
@@ -112,15 +114,18 @@ def check(
     def verify(last: Any) -> dict[str, Any]:
         values = function.to_numpy(last).reshape(-1)[known.positions]
         errors = oracle.compare_at(problem, function.family, known, values)
+        facts = {**vars(errors), "called": 0.0}
         if given[0] is input:  # on the CPU; a device has a copy of its own
             np.negative(input, out=input)
+            start = perf_counter()
+            output = call()
+            facts["called"] = perf_counter() - start
+            np.negative(input, out=input)
             try:
-                oracle.compare(problem, function.family, known.negated(), function.to_numpy(call()))
+                oracle.compare_at(problem, function.family, known.negated(), output.reshape(-1)[known.positions])
             except oracle.WrongAnswer as error:
                 raise oracle.WrongAnswer(f"with the input negated, {error}") from error
-            finally:
-                np.negative(input, out=input)
-        return vars(errors)
+        return facts
 
     finish = None if function.device == "cpu" else function.synchronize
     return Cell(call, clock.Wall(call, finish), verify, pools, called, function.device)

@@ -72,7 +72,7 @@ class CheckedTime(_Recorded, TimeBenchmark):
             "ok",
             samples=[float(f"{sample:.6g}") for sample in measured.samples],
             number=measured.number,
-            called=round(cell.called + measured.called, 6),
+            called=round(cell.called + measured.called + facts.pop("called", 0.0), 6),
             threads=cell.threads,
             **facts,
         )
@@ -96,7 +96,8 @@ class CheckedTrack(_Recorded, TrackBenchmark):
         value = super().run(*params)
         cell = self.func.__self__.cell
         facts = cell.verify(cell.block.output)
-        self.line.close("ok", value=value, called=round(cell.called, 6), threads=cell.threads, **facts)
+        called = cell.called + facts.pop("called", 0.0)
+        self.line.close("ok", value=value, called=round(called, 6), threads=cell.threads, **facts)
         return value
 
 

@@ -630,4 +630,4 @@ def test_a_file_with_nothing_to_show(project, case, form):
         assert done.exit_code == 0
     else:
         assert done.exit_code == 1
-        assert done.stderr.startswith("Error: no results ")
+        assert done.stderr.startswith("Error: nothing in the results of ")
