@@ -10,7 +10,6 @@ from pathlib import Path
 from benchmarks.clock import Block
 from benchmarks.types import Skip
 
-
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
 LARGEST = 32 << 20  # the most that glibc takes as a threshold
 

@@ -105,8 +105,9 @@ def _steps(project, work, name, commit, known, cells, again, busy, console) -> O
             raise click.ClickException(
                 f"interrupted: {i} of {len(steps)} classes are kept, {step.name} is not; the same command goes on from there"
             ) from None
-    if reason := machine.busy(0.2):
-        console.print(f"while this was measured the machine became busy: {reason}", style="yellow")
+    time.sleep(1)  # asv's own processes are ending
+    if reason := machine.busy():
+        console.print(f"at the end of the run the machine was busy: {reason}", style="yellow")
     return outcome
 
 

@@ -24,13 +24,15 @@ def main():
     timed = {name: seconds for name, (seconds, status) in cost.items() if status == "ok"}
     if not timed:
         sys.exit("no side file with timed cells; measure with `convbench run` first")
-    ordered = sorted(timed.values())
-    print(
-        f"{len(ordered)} cells with a time, seconds outside calls: median {statistics.median(ordered):.3f}, "
-        f"95 % below {ordered[int(0.95 * len(ordered))]:.3f}, largest {ordered[-1]:.3f}"
-    )
-    for (benchmark, params), seconds in sorted(timed.items(), key=lambda item: -item[1])[:8]:
-        print(f"  {seconds:.3f}  {benchmark}({', '.join(params)})")
+    classes = {}
+    for (benchmark, params), seconds in timed.items():
+        classes.setdefault(benchmark.split(".")[-2], []).append((seconds, params))
+    print(f"{'class':12} cells  median  largest  above 0.1 s   seconds outside calls")
+    for name, costs in classes.items():
+        seconds = [cost for cost, _ in costs]
+        above = sum(cost > 0.1 for cost in seconds)
+        largest, params = max(costs)
+        print(f"{name:12} {len(costs):5} {statistics.median(seconds):7.3f} {largest:8.3f} {above:12}   {', '.join(params)}")
 
 
 if __name__ == "__main__":
