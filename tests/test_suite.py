@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -170,3 +171,26 @@ print(json.dumps([threads.set_pools(1), threads.cores()]))
     assert any("openmp" in pool for pool in pools)
     assert any("blas" in pool for pool in pools)
     assert len(cores) == 1
+
+
+def test_no_cell_changes_its_meaning_unnoticed():
+    """Additions are free; a changed problem needs its class's version raised, or old times would be taken for new ones.
+
+    UPDATE_GOLDEN=1 writes down what the cells mean now.
+    """
+    golden = ROOT / "tests" / "golden" / "problems.json"
+    code = """
+import json, sys
+sys.path.append(".")
+from benchmarks import ceilings, conv2d
+classes = [c for c in vars(conv2d).values() if isinstance(c, type) and getattr(c, "problems", None) and c.__name__[0] != "_"]
+cells = {c.__name__: {"version": c.version, **{str(v): repr(p) for v, p in c.problems.items()}} for c in classes}
+cells["Ceilings"] = {"version": ceilings.Ceilings.version, **{k: repr(v) for k, v in ceilings.CEILINGS.items()}}
+print(json.dumps(cells, indent=1))
+"""
+    now = json.loads(python(code).stdout)
+    if os.environ.get("UPDATE_GOLDEN"):
+        golden.write_text(json.dumps(now, indent=1) + "\n")
+    for name, cells in json.loads(golden.read_text()).items():
+        if now[name]["version"] == cells["version"]:
+            assert {value: now[name].get(value) for value in cells} == cells, f"raise the version of {name}"
