@@ -46,11 +46,14 @@ class _Conv2d:
     version = "1"  # asv drops a class's old results when it changes: raise it when what a cell means changes
     further: Mapping = types.MappingProxyType({})  # parameters after the second: name to values
     unit = "seconds"
+    rated = True  # is the figure the time of one call, so that a rate and a percentage of the limit make sense?
 
     def __init_subclass__(cls, name: str = "time_conv2d", function: Callable = _call) -> None:
         cls.params = (IMPLEMENTATIONS, list(cls.problems), *map(list, cls.further.values()))
         cls.param_names = ("implementation", cls.axis, *cls.further)
         described = {repr(value): problem.describe() for value, problem in cls.problems.items()}
+        if not cls.rated:
+            described = {value: {"label": problem["label"]} for value, problem in described.items()}
         own = types.FunctionType(function.__code__, function.__globals__, name)
         own.problems = described  # type: ignore[attr-defined]
         own.axis = cls.axis  # type: ignore[attr-defined]
@@ -149,6 +152,7 @@ class Memory(_Conv2d, name="track_peak_extra_bytes", function=memory.track):
     """The most memory one call needs at a time beyond its input, weight and output."""
 
     unit = "bytes"
+    rated = False
     problems = _named("n1c1h1080w1920k1r3s3p1", "n1c1h1080w1920k1r7s7p3", "n1c64h56w56k64r3s3p1", "n1000c1h28w28k3r3s3")
     quick = ("n1c1h1080w1920k1r7s7p3", "n1c64h56w56k64r3s3p1")
 
@@ -158,6 +162,7 @@ class Startup(_Conv2d, name="time_import_and_first_call"):
 
     problems = _named("n1c1h64w64k1r3s3p1")
     further = {"numba_cache": ("empty", "filled")}
+    rated = False
     number = 1
     warmup_time = 0
     repeat = 3

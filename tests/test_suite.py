@@ -80,7 +80,11 @@ def test_every_cell_knows_its_problem():
         values = entry["params"][entry["param_names"].index(entry["axis"])]
         assert list(entry["problems"]) == values
         assert set(entry["quick"]) <= set(values)
-        assert all(problem["flops"] > 0 and problem["bytes"] > 0 for problem in entry["problems"].values())
+        assert all(problem["label"] for problem in entry["problems"].values())
+        if entry["name"].endswith("time_conv2d"):  # the others are not the time of one call: no rate is made of them
+            assert all(problem["flops"] > 0 and problem["bytes"] > 0 for problem in entry["problems"].values())
+        else:
+            assert not any("flops" in problem for problem in entry["problems"].values())
         assert entry["param_names"][0] == "implementation"
 
 
