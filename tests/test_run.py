@@ -12,6 +12,9 @@ import psutil
 import pytest
 from test_commits import commit, git
 
+from convbench import measure
+from convbench import results as stored
+
 SUITE = """
 import time
 class Fast:
@@ -174,3 +177,62 @@ def test_the_machine_is_named_by_its_processor_and_not_by_its_host(folder):
     host = os.uname()
     assert host.nodename not in (machine.name, *facts.values())
     assert host.release not in json.dumps(facts)
+
+
+def test_a_suite_with_uncommitted_changes_is_refused(folder):
+    draft = folder / "benchmarks" / "draft.py"
+    draft.write_text("")
+    try:
+        status, _, err = convbench(folder, "run", "--busy")
+    finally:
+        draft.unlink()
+    assert status == 1
+    assert err.strip() == ("Error: the suite has uncommitted changes, and results are kept by commit: benchmarks/draft.py")
+
+
+def test_what_is_measured_is_the_commit_the_run_began_with(folder):
+    (folder / "pace").write_text("0.5")
+    subprocess.run(["rm", "-rf", folder / "results"], check=True)
+    before = git(folder, "rev-parse", "HEAD")
+    process = start(folder, "run", "--busy", "--bench", "Fast", "--bench", "Slow")
+    for line in process.stdout:
+        if "speed.Fast:" in line:
+            break
+    (folder / "note").write_text("a commit while the run goes on")
+    commit(folder, "meanwhile")
+    try:
+        out, err = process.communicate(timeout=120)
+    finally:
+        git(folder, "reset", "--quiet", "--hard", before)
+    assert process.returncode == 0, out + err
+    (file,) = [path for path in folder.glob("results/*/*.json") if path.name != "machine.json"]
+    assert file.name.startswith(before[:8])
+    assert all(value >= 0.5 for value in results(folder)["speed.Slow.time_it"])
+
+
+def test_a_cell_that_fails_in_one_process_of_two_has_no_time(tmp_path):
+    """asv keeps the samples of the process that did not fail; they are struck, and the reason stays."""
+    name, params = "conv2d.Size.time_conv2d", [["'a'", "'b'"], ["1", "2"]]
+    columns = ["result", "params", "version", "stats_q_25", "samples"]
+    row = [[1.0, 2.0, 3.0, float("nan")], params, "1", [1.0, 2.0, 3.0, None], [[1.0], [2.0], [3.0], None]]
+    facts = {"commit_hash": "0" * 40, "env_name": "env", "date": 0, "params": {"machine": "box"}}
+    path = tmp_path / "box" / "00000000-env.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({**facts, "result_columns": columns, "results": {name: row}}))
+    cell = {"benchmark": name, "params": ["'b'", "1"]}
+    lines = [
+        {**cell, "run": "7", "status": "ok"},
+        {**cell, "run": "8", "status": "failed", "reason": "WrongAnswer: twice as much"},
+        {**cell, "run": "8", "status": "ok"},
+    ]
+    stored.side_file(path).write_text("\n".join(map(json.dumps, lines)))
+    known = {name: {"params": params, "param_names": ["implementation", "size"], "version": "1", "unit": "seconds"}}
+    failed = [c for c, line in stored.side_lines(stored.side_file(path)).items() if line["status"] == "failed"]
+    assert failed == [(name, ("'b'", "1"))]
+    measure._strike(path, failed)
+    struck = json.loads(path.read_text())["results"][name]
+    assert [column[2] for column in (struck[0], struck[3], struck[4])] == [None] * 3
+    assert struck[0][:2] == [1.0, 2.0]
+    cells = stored.load(path, known).cells
+    assert list(cells.status) == ["ok", "ok", "failed", "not measured"]
+    assert cells.reason[2] == "WrongAnswer: twice as much"
