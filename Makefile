@@ -16,7 +16,8 @@ help:
 	@echo "make overhead    what a cell costs beside the calls it times"
 	@echo "make clean       remove everything that was installed or built here; results stay"
 
-# Installed editable: a changed file is used at once, and a changed Cython file is compiled when it is next imported.
+# Installed editable: a changed file is used at once, and a changed Cython file is compiled when it is next imported, by the
+# compiler named here in full, so that nobody has to activate the environment for that.
 $(VENV)/installed: pyproject.toml meson.build meson.options
 	@command -v $(firstword $(CC)) >/dev/null || { echo "no C compiler: the Cython kernels need $(CC); install one (Debian: apt-get install gcc) or name it with CC="; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or later is needed; name it with PYTHON="; exit 1; }
@@ -24,7 +25,7 @@ $(VENV)/installed: pyproject.toml meson.build meson.options
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet "meson-python>=0.18" "meson>=1.4" ninja "Cython==3.3.1"
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[bench,libraries,test]'
+	PATH="$(CURDIR)/$(BIN):$$PATH" CYTHON="$(CURDIR)/$(BIN)/cython" $(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[bench,libraries,test]'
 	@touch $@
 
 bench: $(VENV)/installed

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,8 @@ import pytest
 
 import impls
 from impls.contract import declaration, implementation, wrap
+
+ROOT = Path(__file__).parents[1]
 
 PACKAGE = Path(impls.__file__).parent
 NAMES = impls.names("conv2d")
@@ -352,3 +355,17 @@ def test_a_file_without_declaration_is_refused(copy):
     )
     assert [kind for kind, _ in said] == ["LookupError", "TypeError"]
     assert all("cpu.bare" in text and "@" in text for _, text in said)
+
+
+def test_a_wheel_from_a_used_checkout_holds_no_caches(tmp_path):
+    """And is portable on request: the option reaches the compiler."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    options = ["--no-deps", "--no-build-isolation", "-Csetup-args=-Dportable=true", "--wheel-dir", str(tmp_path)]
+    build = [sys.executable, "-m", "pip", "wheel", "--quiet", *options, str(ROOT)]
+    done = subprocess.run(build, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (wheel,) = tmp_path.glob("convbench-*.whl")
+    held = zipfile.ZipFile(wheel).namelist()
+    assert {"impls/conv2d/cpu/loops.py", "impls/conv2d/im2col/naive.py", "convbench/cli.py"} < set(held)
+    assert not [name for name in held if "__pycache__" in name]
+    assert [name for name in held if name.startswith("impls/conv2d/cpu/_cython_direct.") and name.endswith(".so")]
