@@ -78,9 +78,8 @@ def prepare(name: str, problem: Problem, count: int = 1, operation: str = "conv2
     memory.keep_freed_memory()
     if reason := too_slow(name, problem):
         raise Skip(f"too slow here: {reason}")
-    function = _load(name, operation)
-    if reason := function.unsupported(problem.input_shape, problem.weight_shape, **problem.arguments, dtype=problem.dtype):
-        raise Skip(f"unsupported: {reason}")
+    function = load(name, operation)
+    require_support(function, problem)
     try:
         input, weight = inputs.make(problem)
     except inputs.Missing as error:
@@ -166,8 +165,14 @@ def preload() -> None:
                     impls.load(name)
 
 
-def _load(name: str, operation: str) -> Any:
-    """Load from the installed commit, which may lack the package, the operation or the name.
+def require_support(function: Any, problem: Problem) -> None:
+    """Raise Skip, with the reason, where an implementation cannot do the problem."""
+    if reason := function.unsupported(problem.input_shape, problem.weight_shape, **problem.arguments, dtype=problem.dtype):
+        raise Skip(f"unsupported: {reason}")
+
+
+def load(name: str, operation: str) -> Any:
+    """Load from the installed commit, which may lack the package, the operation or the name: Skip says which.
 
     Whatever else goes wrong is the implementation's own fault and fails its cells.
     """

@@ -14,7 +14,6 @@ from benchmarks.problems import Problem
 from benchmarks.types import Skip
 
 GROUP = "convbench.implementations"  # entry points by which installed packages offer implementations
-WARM_UP = 0.1  # seconds
 LEAST = 5  # samples of each implementation, however slow it is
 
 
@@ -41,25 +40,23 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     ready: dict[str, cell.Cell] = {}
     declared: dict[str, dict[str, str]] = {}
     finished: list[dict[str, Any]] = []
-    pools: dict[str, int] | None = None
+    threads.confine(count)
     for name in names:
         yield {"preparing": name}
         try:
             # A limit spares a user what he did not ask for; who names an implementation wants to wait for it.
             if not request["names"] and (reason := cell.too_slow(name, problem)):
                 raise Skip(f"too slow here: {reason}")
-            function = _load(impls, name, offered)
+            function = impls.wrap(name, offered[name].load()) if name in offered else cell.load(name, "conv2d")
             declared[name] = {"device": function.device, "family": function.family}
-            reason = function.unsupported(problem.input_shape, problem.weight_shape, **problem.arguments, dtype=problem.dtype)
-            if reason:
-                raise Skip(f"unsupported: {reason}")
-            pools = _set_threads(count, pools is None)
+            cell.require_support(function, problem)
+            pools = threads.set_pools(count)  # after every load, since a library brings its own
             ready[name] = cell.check(function, problem, input, weight, known, pools)
         except Skip as skip:
             finished.append({"name": name, "status": "skipped", "reason": str(skip)})
         except Exception as error:
-            np.copyto(input, inputs.make(problem)[0])  # the others' too, should it have written to it
-            np.copyto(weight, inputs.make(problem)[1])
+            for array, fresh in zip((input, weight), inputs.make(problem), strict=True):
+                np.copyto(array, fresh)  # the others' too, should it have written to them
             finished.append({"name": name, "status": "failed", "reason": f"{type(error).__name__}: {error}"})
     limits = {}
     for name in (kind for kind in ceilings.CEILINGS if "fresh" not in ceilings.CEILINGS[kind]):
@@ -86,7 +83,7 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _in_turn(cells: dict[str, cell.Cell], seconds: float, measured: dict[str, clock.Measurement]) -> Iterator[float]:
     """Sample cells alternately in random order, so that what the machine does meanwhile meets all of them alike."""
-    plan = clock.Plan(warmup_time=WARM_UP, repeat=(1, 1, 0.0))
+    plan = clock.Plan(repeat=(1, 1, 0.0))
     for name, prepared in cells.items():
         measured[name] = clock.measure(prepared.block, plan)
     left = dict.fromkeys(cells, seconds)
@@ -104,22 +101,6 @@ def _in_turn(cells: dict[str, cell.Cell], seconds: float, measured: dict[str, cl
         yield spent / (seconds * len(cells))
     for name in cells:
         measured[name] = clock.Measurement(samples[name], measured[name].number, 0.0)
-
-
-def _set_threads(count: int, first: bool) -> dict[str, int]:
-    """Set the pools again after every load, since a library brings its own; confine the process once."""
-    if first:
-        threads.confine(count)
-    return threads.set_pools(count)
-
-
-def _load(impls: Any, name: str, offered: dict[str, Any]) -> Any:
-    if name in offered:
-        return impls.wrap(name, offered[name].load())
-    try:
-        return impls.load(name, "conv2d")
-    except impls.Unavailable as error:
-        raise Skip(f"unavailable: {error}") from error
 
 
 def _problem(impls: Any, request: dict[str, Any]) -> Problem:

@@ -36,8 +36,7 @@ class _Recorded:
             for setup in self._setups:
                 setup(*self._build_params())
         except Skip as skip:
-            self.line.close("skipped", str(skip))
-            print(f"skipped: {skip}")
+            self._skip(skip)
             return True
         except Exception as error:
             self._fail(error)
@@ -47,9 +46,16 @@ class _Recorded:
     def do_run(self):
         try:
             return super().do_run()  # type: ignore[misc]
+        except Skip as skip:
+            self._skip(skip)
+            raise
         except Exception as error:
             self._fail(error)
             raise
+
+    def _skip(self, skip):
+        self.line.close("skipped", str(skip))
+        print(f"skipped: {skip}")
 
     def _fail(self, error):
         self.line.close("failed", f"{type(error).__name__}: {error}")

@@ -43,7 +43,6 @@ class Outcome:
     """What a run came to."""
 
     file: Path | None = None
-    measured: int = 0
     failed: int = 0
 
 
@@ -139,7 +138,6 @@ def _step(project, work, name, commit, known, step, title, outcome, console) -> 
         _append(side, results.side_file(target))
     _publish(produced, target)
     outcome.file = target
-    outcome.measured += len(step.cells)
     cells, asked = results.load(target, known).cells, set(step.cells)
     status = [cell.status for cell in cells.itertuples() if (cell.benchmark, cell.params) in asked]
     failed, times = status.count("failed"), status.count("ok")
@@ -217,7 +215,7 @@ def _lock(project: Project) -> Iterator[None]:
             "another `convbench run` is measuring here; two at once would disturb each other"
         ) from None
     except OSError as error:
-        raise click.ClickException(f"cannot write to {error.filename}: {error.strerror}") from None
+        raise click.ClickException(f"cannot write to {error.filename or project.work}: {error.strerror}") from None
 
 
 @contextlib.contextmanager

@@ -50,7 +50,7 @@ def from_cells(cells: pd.DataFrame, benchmarks: dict[str, dict[str, Any]]) -> Ro
     roof = Roofline()
     for cell in cells[cells.status == "ok"].itertuples():
         ceilings = benchmarks.get(cell.benchmark, {}).get("ceilings", {})
-        if cell.params and cell.params[0] in ceilings and cell.threads == cell.threads and cell.threads:
+        if cell.params and cell.params[0] in ceilings and pd.notna(cell.threads):
             roof.add(ceilings[cell.params[0]], int(cell.threads), cell.value)
     return roof
 

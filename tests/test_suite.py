@@ -198,3 +198,24 @@ print(json.dumps(cells, indent=1))
     for name, cells in json.loads(golden.read_text()).items():
         if now[name]["version"] == cells["version"]:
             assert {value: now[name].get(value) for value in cells} == cells, f"raise the version of {name}"
+
+
+def test_what_cannot_be_measured_after_the_preparation_is_left_out_and_not_failed(tmp_path):
+    code = """
+import json, os, sys
+sys.path.append(".")
+from asv_runner.run import _run
+from benchmarks import conv2d, memory
+def unreadable(field):
+    raise OSError("no such mark")
+memory._resident = unreadable
+cell = conv2d.IMPLEMENTATIONS.index("cpu.shift") * len(conv2d.Memory.problems)
+_run(("benchmarks", f"conv2d.Memory.track_peak_extra_bytes-{cell}", "{}", "None", sys.argv[1]))
+"""
+    stored, side = tmp_path / "result.json", tmp_path / "cells.jsonl"
+    done = python(code, str(stored), env={**os.environ, "CONVBENCH_CELLS": str(side)})
+    assert done.returncode == 0, done.stderr
+    assert stored.read_text() == "NaN"
+    (line,) = map(json.loads, side.read_text().splitlines())
+    assert line["status"] == "skipped"
+    assert line["reason"].startswith("unavailable: this system cannot reset")
