@@ -22,9 +22,11 @@ FOLDER = Path(__file__).parent
 # What to install where an import fails, by the missing module's first name.
 CURES = {
     "cupy": "install CuPy for your CUDA: pip install cupy-cuda13x",
+    "cv2": "pip install opencv-python-headless",
     "numba": "pip install numba",
     "scipy": "pip install scipy",
     "torch": "pip install torch==2.13.0",
+    "triton": "pip install triton",
 }
 
 
@@ -67,7 +69,9 @@ class Implementation:
         return array
 
     def to_numpy(self, array: Any) -> Any:
-        """Bring a result back as a NumPy array."""
+        """Bring a result back as a NumPy array; a tuple of results as a tuple."""
+        if isinstance(array, tuple):
+            return tuple(map(self.to_numpy, array))
         if self.arrays == "cupy":
             return importlib.import_module("cupy").asnumpy(array)
         if self.arrays == "torch":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from impls.conv2d.arguments import Pair
+from impls.checks import Pair
 
 
 def tensor(array: np.ndarray) -> torch.Tensor:

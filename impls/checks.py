@@ -1,0 +1,138 @@
+"""Checks that the operations share: whose arrays, which dtype, numbers and pairs, limits, and whether it fits in memory."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from operator import index
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Pair = tuple[int, int]
+DTYPES = ("float32", "float64")
+ITEMSIZE = {"float32": 4, "float64": 8}
+LARGEST = 2**31 - 1  # of a stride, padding or dilation: what every library underneath can count to
+UNASKED = 1 << 28  # bytes that are taken without asking what is free: asking costs 30 us
+OWNERS = {"numpy": "a NumPy array", "cupy": "a CuPy array", "torch": "a torch tensor on a CUDA device"}
+CGROUP = Path("/sys/fs/cgroup")
+
+
+def belongs(owner: str) -> Callable[[Any], bool]:
+    """Make the test of whether something is an array of its owner, "numpy", "cupy" or "torch"."""
+    if owner == "numpy":
+        return lambda array: isinstance(array, np.ndarray)
+    return lambda array: type(array).__module__.partition(".")[0] == owner and getattr(array, "is_cuda", owner == "cupy")
+
+
+def require_arrays(owner: str, **arrays: Any) -> None:
+    """Raise TypeError for the first that is not an array of its owner; a bias may be None."""
+    for name, array in arrays.items():
+        if not belongs(owner)(array) and not (array is None and name == "bias"):
+            raise TypeError(f"{name} must be {OWNERS[owner]}, not {type(array).__name__}")
+
+
+def require_one_dtype(**arrays: Any) -> None:
+    """Raise TypeError where the arrays have several dtypes."""
+    given = {name: array.dtype for name, array in arrays.items() if array is not None}
+    if len(set(map(str, given.values()))) > 1:
+        *most, last = arrays
+        words = ", ".join(f"{name} {dtype}" for name, dtype in given.items())
+        raise TypeError(f"{', '.join(most)} and {last} must have one dtype, not {words}")
+
+
+def require_dtype(dtype: Any) -> None:
+    """Raise TypeError for a dtype's name that no implementation supports."""
+    if str(dtype) not in DTYPES:
+        raise TypeError(f"dtype must be float32 or float64, not {dtype}")
+
+
+@functools.lru_cache(maxsize=64)
+def dtype_name(dtype: Any) -> str:
+    """ "float32" or "float64". Raises TypeError for a dtype that no implementation supports."""
+    name = str(dtype).removeprefix("torch.")
+    if name not in DTYPES:
+        raise TypeError(f"dtype must be float32 or float64 in native byte order, not {name}")
+    return name
+
+
+def plain(**settings: Any) -> tuple[Any, ...]:
+    """Turn what stands for integers into integers, so that 1.0 is never found in a cache where 1 was put."""
+    return tuple(v if type(v) is int or type(v) is str else _integers(name, v) for name, v in settings.items())
+
+
+def _integers(name: str, value: Any) -> int | tuple[int, ...]:
+    try:
+        if isinstance(value, (tuple, list)):
+            return tuple(int(index(number)) for number in value)
+        return int(index(value))
+    except TypeError:
+        what = "a positive integer" if name == "groups" else "an integer or a pair of integers"
+        raise TypeError(f"{name} must be {what}, not {value!r}") from None
+
+
+def pair(name: str, value: Any, least: int) -> Pair:
+    """A number or pair as a pair. Raises TypeError or ValueError for anything else and for values out of range."""
+    found = value if isinstance(value, tuple) else (value, value)
+    if not all(isinstance(number, int) for number in found):
+        raise TypeError(f"{name} must be an integer or a pair of integers, not {value!r}")
+    if len(found) != 2:
+        raise ValueError(f"{name} must be an integer or a pair of integers, not {value!r}")
+    if min(found) < least:
+        raise ValueError(f"{name} must be at least {least}, not {value!r}")
+    if max(found) > LARGEST:
+        raise ValueError(f"{name} must be at most {LARGEST}, not {value!r}")
+    return found
+
+
+def positive(name: str, value: Any) -> int:
+    """A positive integer. Raises TypeError or ValueError for anything else."""
+    if not isinstance(value, int) or value < 1:
+        error = ValueError if isinstance(value, int) else TypeError
+        raise error(f"{name} must be a positive integer, not {value!r}")
+    return value
+
+
+def require_bias(bias: Any, outputs: int) -> None:
+    """Raise ValueError for a bias that does not have one value per output channel."""
+    if tuple(bias.shape) != (outputs,):
+        raise ValueError(f"bias must have shape {(outputs,)}, one value per output channel, not {tuple(bias.shape)}")
+
+
+def outside(limits: Mapping[str, Any], actual: Mapping[str, Any]) -> str | None:
+    """Say in words which of the actual arguments is outside an implementation's limits, or None."""
+    for argument, only in limits.items():
+        if actual[argument] not in (only, (only, only)):
+            return f"{argument}={actual[argument]}: only {argument}={only} is supported"
+    return None
+
+
+def require_limits(limits: Mapping[str, Any], *known: str) -> None:
+    """Raise ValueError for a limit on something else than the known arguments."""
+    if unknown := set(limits) - set(known):
+        raise ValueError(f"limits may name {', '.join(known[:-1])} and {known[-1]}, not {', '.join(sorted(unknown))}")
+
+
+def require_memory(count: int, what: str) -> None:
+    """Raise MemoryError, with both numbers, where `what` would take more bytes than are free; called before any work."""
+    if count > UNASKED and (free := free_memory()) is not None and count > free:
+        raise MemoryError(f"{what} would take {count:,} bytes, and {free:,} bytes of memory are free")
+
+
+def free_memory() -> int | None:
+    """Bytes that this process can still get, from the kernel and from its control group; None where neither says."""
+    found = []
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        found += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable")]
+    except (OSError, ValueError):
+        pass
+    try:
+        most = int((CGROUP / "memory.max").read_text(encoding="ascii"))  # "max" where there is no limit
+        # Pages of files are given back when memory is asked for, so they count as free.
+        cached = dict(line.split() for line in (CGROUP / "memory.stat").read_text(encoding="ascii").splitlines())
+        found.append(most - int((CGROUP / "memory.current").read_text(encoding="ascii")) + int(cached.get("file", 0)))
+    except (OSError, ValueError):
+        pass
+    return max(0, min(found)) if found else None
