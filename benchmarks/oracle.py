@@ -91,7 +91,7 @@ def compare_at(problem: Problem, family: str, known: Reference, values: np.ndarr
     allowed_l2, factor = bounds(problem, family)
     allowed = np.full_like(known.magnitudes, np.inf)
     if math.isfinite(factor):
-        allowed = factor * UNIT[problem.dtype] * known.magnitudes
+        allowed = factor * UNIT[problem.dtype] * shared(family, known.magnitudes)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.where(difference > 0, difference / allowed, 0.0)
     worst = int(np.argmax(np.where(np.isnan(ratios), np.inf, ratios)))
@@ -121,6 +121,12 @@ def bounds(problem: Problem, family: str) -> tuple[float, float]:
         # Its error is bounded by the norm of the image, not by each output's own sum: the norm alone can judge.
         return 3e-6 * scale * max(1.0, math.sqrt(problem.taps / 5000)), math.inf
     return 3e-6 * scale * max(1.0, math.sqrt(problem.taps / 5000)), problem.taps + 2.0
+
+
+def shared(family: str, magnitudes: np.ndarray) -> np.ndarray:
+    """The sums by which each output's rounding is measured: its own or, with Winograd, whose outputs share the rounding of
+    their tile, the largest of all. An output that sees nothing but padding has the rounding of the pixels beside it."""
+    return np.full_like(magnitudes, magnitudes.max(initial=0.0)) if family == "winograd" else magnitudes
 
 
 def _positions(problem: Problem) -> np.ndarray:

@@ -84,11 +84,11 @@ def test_unknown_operation(look, operation, hint):
     [
         ("cpu.numba_dirct", "cpu.numba_direct"),
         ("numba_direct", "cpu.numba_direct"),
-        ("gpu.numba_direct", "cpu.numba_direct"),
+        ("gpu.loops", "cpu.loops"),
         ("im2col.stride", "im2col.strided"),
         ("loops", "cpu.loops"),
         ("CPU.loops", "cpu.loops"),
-        ("zzzzzz", "there are cpu.cython_direct, cpu.loops"),
+        ("zzzzzz", "there are cpu.cython_direct, cpu.cython_typed"),
         ("", "cpu.loops"),
         ("cpu.__init__", "cpu."),
         ("cpu._cython_direct", "cpu.cython_direct"),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from impls import checks
 from impls.checks import Pair
 
 
@@ -17,6 +20,13 @@ def windows(input: np.ndarray, kernel: Pair, stride: Pair, dilation: Pair) -> np
     spans = tuple(d * (size - 1) + 1 for size, d in zip(kernel, dilation, strict=True))
     view = np.lib.stride_tricks.sliding_window_view(input, spans, axis=(2, 3))
     return view[:, :, :: stride[0], :: stride[1], :: dilation[0], :: dilation[1]]
+
+
+def require_patches(input: np.ndarray, kernel: Pair, pixels: Pair) -> None:
+    """Raise MemoryError where the patch matrix of all images, N C R S P Q elements, does not fit in memory."""
+    n, c = input.shape[:2]
+    count = n * c * math.prod(kernel) * math.prod(pixels) * input.itemsize
+    checks.require_memory(count, f"the patch matrix of input {input.shape}")
 
 
 def add_bias(output: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
@@ -41,3 +51,8 @@ def by_definition(input, weight, bias, stride, padding, dilation, groups):
             first = j // (k // groups) * channels
             np.einsum("cpqrs,crs->pq", view[i, first : first + channels], weight[j], out=output[i, j])
         return add_bias(output, bias)
+
+
+def if_finite(output, *arguments):
+    """The output of a transform where all of it is finite, else conv2d(*arguments) by its definition."""
+    return output if np.isfinite(output).all() else by_definition(*arguments)

@@ -1,6 +1,7 @@
 """Direct convolution row by row in Cython, threaded over output rows with OpenMP.
 
-2 N K P Q (C/g) R S FLOPs, no extra memory. The same idea as cpu.numba_direct, compiled ahead of time.
+2 N K P Q (C/g) R S FLOPs, no extra memory: padding is skipped, not copied. The same idea as cpu.numba_direct, compiled
+ahead of time.
 """
 
 import numpy as np

@@ -1,6 +1,7 @@
 """The definition, as four nested Python loops for each pair of channels.
 
-2 N K P Q (C/g) R S FLOPs, no extra memory. The ladder's first rung: what an interpreter costs.
+2 N K P Q (C/g) R S FLOPs; extra memory: the padded image. The ladder's first rung: what an interpreter costs.
+The definition: https://docs.pytorch.org/docs/stable/generated/torch.nn.Conv2d.html
 """
 
 import numpy as np

@@ -1,7 +1,8 @@
 """Direct convolution row by row in Numba, threaded over output rows.
 
-2 N K P Q (C/g) R S FLOPs, no extra memory: padding is skipped, not copied. An output row stays in the L1 cache while
-every tap's row is added to it; the innermost loop runs along the row, so that it compiles to vector instructions.
+2 N K P Q (C/g) R S FLOPs, no extra memory: padding is skipped, not copied (direct convolution without packing: Zhang,
+Franchetti and Low, arXiv 1809.10170). An output row stays in the L1 cache while every tap's row is added to it; the
+innermost loop runs along the row, so that it compiles to vector instructions.
 """
 
 import numpy as np

@@ -1,6 +1,7 @@
 """Scaled, shifted images summed: one multiply and one add over a whole image for every tap.
 
-2 N K P Q (C/g) R S FLOPs in N K (C/g) R S passes over memory; extra memory: one image of products.
+2 N K P Q (C/g) R S FLOPs in N K (C/g) R S passes over memory; extra memory: the padded image and one of products. From
+a post on writing a convolution in PyTorch, which found that nine shifted images beat four loops.
 """
 
 import numpy as np

@@ -1,6 +1,7 @@
 """Sliding windows and one contraction over channels and taps.
 
 2 N K P Q (C/g) R S FLOPs; the contraction copies the windows, N C P Q R S elements, before it multiplies.
+https://numpy.org/doc/stable/reference/generated/numpy.lib.stride_tricks.sliding_window_view.html
 """
 
 import numpy as np
@@ -14,6 +15,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
     windows = geometry.windows(geometry.pad(input, padding), weight.shape[2:], stride, dilation)
     n, _, p, q = windows.shape[:4]
+    geometry.require_patches(input, weight.shape[2:], (p, q))
     output = np.empty((n, len(weight), p, q), input.dtype)
     outputs, channels = len(weight) // groups, weight.shape[1]
     for group in range(groups):

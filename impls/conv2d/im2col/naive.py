@@ -1,8 +1,8 @@
 """A patch matrix filled element by element, then one matrix product.
 
 For every pixel and tap: unravel the flat index by hand, test for the border, copy or fill. N-dimensional, with a fill
-value. 2 N K P Q (C/g) R S FLOPs in the product, N C P Q R S steps of Python before it; extra memory: the patch matrix,
-C R S P Q elements an image.
+value, as a course page on profiling has it. 2 N K P Q (C/g) R S FLOPs in the product, N C P Q R S steps of Python
+before it; extra memory: the patch matrix, C R S P Q elements an image.
 """
 
 import numpy as np
@@ -39,10 +39,8 @@ def im2col(image, kernel, pixels, stride, before, dilation, fill=0):
     return columns
 
 
-@implementation(device="cpu", family="im2col", summary="a patch matrix filled element by element, then one product")
-def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
-    """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
-    output = np.empty(output_shape(input.shape, weight.shape, stride, padding, dilation), input.dtype)
+def multiply(im2col, input, weight, output, stride, padding, dilation, groups):
+    """Fill output (N, K, P, Q) with the products of weight and the patch matrix that im2col makes of each image."""
     _, k, p, q = output.shape
     before = [pad[0] for pad in padding]
     matrix = weight.reshape(groups, k // groups, -1)
@@ -50,4 +48,11 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
         patches = [im2col(channel, weight.shape[2:], (p, q), stride, before, dilation) for channel in image]
         columns = np.concatenate(patches).reshape(groups, matrix.shape[2], p * q)
         result[:] = (matrix @ columns).reshape(k, p, q)
-    return add_bias(output, bias)
+    return output
+
+
+@implementation(device="cpu", family="im2col", summary="a patch matrix filled element by element, then one product")
+def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
+    output = np.empty(output_shape(input.shape, weight.shape, stride, padding, dilation), input.dtype)
+    return add_bias(multiply(im2col, input, weight, output, stride, padding, dilation, groups), bias)

@@ -1,6 +1,7 @@
 """A patch matrix as a strided view, copied once, then one matrix product.
 
-2 N K P Q (C/g) R S FLOPs; extra memory: the patch matrix, N C R S P Q elements.
+2 N K P Q (C/g) R S FLOPs; extra memory: the patch matrix, N C R S P Q elements. im2col: Chellapilla, Puri and Simard,
+High Performance Convolutional Neural Networks for Document Processing, 2006.
 """
 
 import numpy as np
@@ -14,6 +15,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
     windows = geometry.windows(geometry.pad(input, padding), weight.shape[2:], stride, dilation)
     n, _, p, q = windows.shape[:4]
+    geometry.require_patches(input, weight.shape[2:], (p, q))
     k = len(weight)
     taps = weight[0].size
     # (N, C, P, Q, R, S) to (N, groups, C/groups R S, P Q): here the patches are copied.

@@ -1,0 +1,21 @@
+"""torch.nn.functional.conv2d on the CPU in channels-last order, which oneDNN's kernels take without reordering.
+
+2 N K P Q (C/g) R S FLOPs; extra memory: input and weight once more, in that order. The copies are part of each call;
+the output stays in channels-last order, seen as (N, K, P, Q).
+https://docs.pytorch.org/tutorials/intermediate/memory_format_tutorial.html
+"""
+
+import torch
+from torch.nn import functional
+
+from impls.contract import implementation
+from impls.conv2d.tensors import pad_unevenly, tensor
+
+
+@implementation(device="cpu", family="library", summary="torch: channels last, the copies included")
+def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
+    image, padding = pad_unevenly(tensor(input), padding)
+    image, taps = (each.contiguous(memory_format=torch.channels_last) for each in (image, tensor(weight)))
+    start = None if bias is None else tensor(bias)
+    return functional.conv2d(image, taps, start, stride, padding, dilation, groups).numpy()
