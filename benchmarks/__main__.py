@@ -1,17 +1,27 @@
-"""python -m benchmarks VERB REQUEST: what convbench asks of the measured environment, in JSON.
+"""python -m benchmarks VERB [REQUEST]: what runs in the measured environment; the request is JSON.
 
 try: check and time a shape; prints one JSON event a line, the last of them {"error": ...} where it cannot be done.
+gallery: the photograph through the filters by every implementation, as a picture; {"names": [...], "path": "..."} to choose.
 """
 
 import json
 import os
 import sys
+from pathlib import Path
+from typing import Any
+
+EXPECTED = (ValueError, TypeError, LookupError, ImportError, MemoryError)
 
 
 def main() -> None:
-    verb, request = sys.argv[1], json.loads(sys.argv[2])
-    if verb != "try":
-        sys.exit(f"no verb is called {verb!r}; there is try")
+    verbs = {"try": attempt, "gallery": gallery}
+    verb, *rest = sys.argv[1:] or [""]
+    if verb not in verbs:
+        sys.exit(f"no verb is called {verb!r}; there are {' and '.join(verbs)}")
+    verbs[verb](json.loads(rest[0]) if rest else {})
+
+
+def attempt(request: dict[str, Any]) -> None:
     # Events alone go where they are read: whatever an implementation prints goes to standard error.
     events = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -20,8 +30,32 @@ def main() -> None:
 
         for event in trial.run(request):
             print(json.dumps(event), file=events, flush=True)
-    except (ValueError, TypeError, LookupError, ImportError, MemoryError) as error:
-        print(json.dumps({"error": str(error).strip("\"'") or type(error).__name__}), file=events, flush=True)
+    except EXPECTED as error:
+        print(json.dumps({"error": _words(error)}), file=events, flush=True)
+
+
+def gallery(request: dict[str, Any]) -> None:
+    from benchmarks import cell
+    from benchmarks import gallery as pictures
+
+    path = Path(request.get("path") or Path(__file__).parents[1] / ".convbench" / "gallery.png")
+    rows = []
+    try:
+        for row in pictures.rows(request.get("names") or cell.implementations()):
+            said = sorted({str(picture) for picture in row.pictures.values() if isinstance(picture, str)})
+            print(f"{row.name}: {'; '.join(said) or 'drawn'}", flush=True)
+            rows.append(row)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pictures.draw(rows, path)
+    except (*EXPECTED, OSError) as error:
+        sys.exit(f"no gallery: {_words(error)}")
+    except KeyboardInterrupt:
+        sys.exit("interrupted: no gallery was drawn")
+    print(f"the gallery is {path}")
+
+
+def _words(error: BaseException) -> str:
+    return str(error).strip("\"'") or type(error).__name__
 
 
 if __name__ == "__main__":
