@@ -69,7 +69,8 @@ def draw(gallery: list[Row], path: Path) -> None:
     notes = [f"{row.name}: {row.pictures[SHOWN[0]]}" for row in gallery if row not in drawn]
     height = 1.15 * len(drawn) + 0.5 + 0.16 * len(notes)
     figure = Figure(figsize=(10.5, height), layout="constrained")
-    pictures, words = figure.subfigures(2, 1, height_ratios=[height - 0.16 * len(notes), 0.16 * len(notes) + 0.01])
+    ratios = [height - 0.16 * len(notes), 0.16 * len(notes) + 0.01]
+    (pictures,), (words,) = figure.subfigures(2, 1, squeeze=False, height_ratios=ratios)
     axes = pictures.subplots(len(drawn), len(SHOWN), squeeze=False)
     for line, row in zip(axes, drawn, strict=True):
         line[0].set_ylabel(row.name, rotation=0, ha="right", va="center", fontsize=8)

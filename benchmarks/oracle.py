@@ -115,7 +115,7 @@ def bounds(problem: Problem, family: str) -> tuple[float, float]:
     scale = UNIT[problem.dtype] / UNIT["float32"]
     if family == "winograd":
         return 2e-5 * scale, 512.0
-    if family == "tf32":
+    if family == "tf32" and problem.dtype == "float32":
         return 1e-3, 2.0**14
     if family == "fft":
         # Its error is bounded by the norm of the image, not by each output's own sum: the norm alone can judge.

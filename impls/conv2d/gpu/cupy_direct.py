@@ -5,8 +5,11 @@
 
 import cupy
 
-from impls.contract import Unavailable, implementation
+from impls.contract import implementation
 from impls.conv2d.arguments import output_shape
+from impls.conv2d.devices import require_cupy
+
+require_cupy("gpu.cupy_direct")
 
 THREADS = 256  # a block; a multiple of the warp that divides every multiprocessor's limit
 
@@ -44,12 +47,6 @@ extern "C" __global__ void conv2d(
     }
 }
 """
-
-try:
-    if not cupy.cuda.runtime.getDeviceCount():
-        raise Unavailable("gpu.cupy_direct needs a CUDA device; CuPy sees none here")
-except cupy.cuda.runtime.CUDARuntimeError as error:
-    raise Unavailable(f"gpu.cupy_direct needs a CUDA device; CuPy says {error}") from error
 
 KERNELS = {
     dtype: cupy.RawKernel(f"typedef {ctype} T;\n{SOURCE}", "conv2d")

@@ -7,16 +7,18 @@ heuristics, not by trying (cudnn.benchmark off), so that a call's time does not 
 import torch
 from torch.nn import functional
 
-from impls.contract import Unavailable, implementation
+from impls.contract import implementation
+from impls.conv2d.devices import require_torch
 from impls.conv2d.tensors import pad_unevenly
 
-if not torch.cuda.is_available():
-    raise Unavailable("gpu.torch needs a CUDA device and torch built for CUDA; torch sees none here")
+require_torch("gpu.torch")
 
 
 @implementation(device="cuda", family="library", summary="torch.nn.functional.conv2d, TF32 off", arrays="torch")
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
     image, padding = pad_unevenly(input, padding)
-    with torch.backends.cudnn.flags(enabled=True, benchmark=False, deterministic=False, allow_tf32=False):
+    with torch.backends.cudnn.flags(
+        enabled=True, benchmark=False, deterministic=False, allow_tf32=False, fp32_precision="ieee"
+    ):
         return functional.conv2d(image, weight, bias, stride, padding, dilation, groups)

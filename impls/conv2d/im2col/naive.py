@@ -21,7 +21,7 @@ def _unravel(index, shape):
     return indices[::-1]
 
 
-def im2col(image, kernel, pixels, stride, before, dilation, fill=0):
+def im2col(image, kernel, pixels, stride, before, dilation, *, fill=0):
     """Lay the windows of an N-dimensional image out as the columns of a matrix (taps, pixels).
 
     kernel, pixels: sizes per axis of window and output; before: the padding in front of each axis.

@@ -14,10 +14,10 @@ from impls.conv2d.geometry import add_bias
 from impls.conv2d.im2col import naive
 
 
-def im2col(image, kernel, pixels, stride, before, dilation, fill=0):
+def im2col(image, kernel, pixels, stride, before, dilation, *, fill=0):
     """Lay the windows of an N-dimensional image out as the columns of a matrix (taps, pixels), as im2col.naive does."""
     if image.ndim == 1:
-        return naive.im2col(image, kernel, pixels, stride, before, dilation, fill)
+        return naive.im2col(image, kernel, pixels, stride, before, dilation, fill=fill)
     rest = [axes[1:] for axes in (kernel, pixels, stride, before, dilation)]
     lines = {}
     outside = np.full((int(np.prod(kernel[1:])), int(np.prod(pixels[1:]))), fill, image.dtype)
@@ -26,7 +26,7 @@ def im2col(image, kernel, pixels, stride, before, dilation, fill=0):
         if not 0 <= place < len(image):
             return outside
         if place not in lines:
-            lines[place] = im2col(image[place], *rest, fill)
+            lines[place] = im2col(image[place], *rest, fill=fill)
         return lines[place]
 
     taps = [

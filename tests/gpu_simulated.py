@@ -1,0 +1,47 @@
+"""Every problem through gpu.numba_direct or gpu.triton_direct on a simulated device: python gpu_simulated.py NAME.
+
+In an interpreter of its own, since Numba and Triton ask for their simulators' environment variables when they are
+imported. Prints how many outputs were compared.
+"""
+
+import itertools
+import sys
+
+import numpy as np
+from gpu_problems import DTYPES, LABELS, SETTINGS, judge, lying_anyhow, whole_numbers
+from gpu_stand_ins import Array, cupy_on_numpy, on_numpy, on_the_cpu, replaced, torch_on_the_cpu
+
+import impls
+from benchmarks.problems import Problem
+
+LARGE = "n1c4h33w35k8r3s3p1"  # many blocks; Numba's simulator makes a thread of the operating system for each of its threads
+
+
+def main(name):
+    numba = name == "gpu.numba_direct"
+    with replaced(cupy_on_numpy()) if numba else torch_on_the_cpu():
+        function = impls.load(name)
+    call = on_numpy if numba else on_the_cpu
+    Array.__array_function__ = np.ndarray.__array_function__  # by NumPy's functions Numba's simulator moves arrays
+    count = 0
+    for label, dtype in itertools.product(LABELS, DTYPES):
+        problem = Problem.parse(label, dtype=dtype)
+        if not (numba and (label == LARGE or dtype == "float64")):
+            judge(problem, "direct", lambda *arrays, problem=problem: call(function, *arrays, **problem.arguments))
+            count += problem.outputs
+    for settings, dtype in itertools.product(SETTINGS, DTYPES):
+        input, weight, bias = whole_numbers(dtype)
+        for start in (bias, None):
+            expected = impls.load("cpu.loops")(input, weight, start, **settings)
+            for turned, taps in zip(lying_anyhow(input), lying_anyhow(weight), strict=True):
+                output = call(function, turned, taps, start, **settings)
+                assert output.dtype == dtype
+                assert np.array_equal(output, expected)
+                count += output.size
+                if numba:
+                    break
+    return count
+
+
+if __name__ == "__main__":
+    print(main(sys.argv[1]))

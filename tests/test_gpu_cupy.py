@@ -1,0 +1,111 @@
+"""The CuPy implementations without a GPU: their host code on NumPy, their kernels as C++."""
+
+import itertools
+
+import numpy as np
+import pytest
+from gpu_problems import DTYPES, LABELS, SETTINGS, judge, lying_anyhow, outside, whole_numbers
+from gpu_stand_ins import cupy_on_numpy, on_numpy, replaced
+
+import impls
+from benchmarks.problems import Problem
+from impls.contract import declaration
+
+NAMES = [name for name in impls.names(device="cuda") if declaration(name)["arrays"] == "cupy" and "numba" not in name]
+EXACT = [name for name in NAMES if declaration(name)["family"] != "fft"]
+
+
+@pytest.fixture(scope="module")
+def load():
+    """impls.load over the stand-ins: every file once."""
+    with replaced(cupy_on_numpy()):
+        loaded = {name: impls.load(name) for name in NAMES}
+    return loaded.__getitem__
+
+
+def test_the_names():
+    assert {"gpu.cupy_direct", "gpu.cupy_fft", "gpu.cupy_ndimage", "gpu.cupy_shift", "im2col.cupy"} == set(NAMES)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("name", NAMES)
+def test_problems(name, label, dtype, load):
+    problem = Problem.parse(label, dtype=dtype)
+    if outside(declaration(name), problem):
+        pytest.skip("outside its limits")
+    judge(problem, load(name).family, lambda *arrays: on_numpy(load(name), *arrays, **problem.arguments))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_bias_and_memory_in_any_order(name, settings, dtype, load):
+    input, weight, bias = whole_numbers(dtype)
+    function = load(name)
+    if function.unsupported(input.shape, weight.shape, **settings):
+        pytest.skip("outside its limits")
+    for start in (bias, None):
+        expected = impls.load("cpu.loops")(input, weight, start, **settings)
+        for turned, taps in itertools.product(lying_anyhow(input), lying_anyhow(weight)):
+            start = None if start is None else start[::-1].copy()[::-1]
+            output = on_numpy(function, turned, taps, start, **settings)
+            assert output.dtype == dtype
+            assert output.flags.c_contiguous
+            if name in EXACT:
+                assert np.array_equal(output, expected)
+            else:
+                assert np.allclose(output, expected, rtol=0, atol=1e-3 if dtype == "float32" else 1e-11)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_arguments_are_left_alone(name, load):
+    arrays = whole_numbers("float32")
+    copies = [array.copy() for array in arrays]
+    on_numpy(load(name), *arrays, padding=1)
+    assert all(map(np.array_equal, arrays, copies))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", NAMES)
+def test_numbers_that_are_not_finite_stay_where_they_belong(name, bad, load):
+    input, weight, bias = whole_numbers("float32")
+    weight[2] = 0  # zero times infinity is no number
+    input[1, 2, 3, 4] = bad
+    with np.errstate(invalid="ignore"):
+        output = on_numpy(load(name), input, weight, bias, padding=1)
+        expected = impls.load("cpu.loops")(input, weight, bias, padding=1)
+    assert np.array_equal(np.isfinite(output), np.isfinite(expected))
+    assert np.isfinite(expected[0]).all()
+    assert 0 < np.isnan(expected).sum() < expected[1].size
+    if name in EXACT:
+        assert np.array_equal(output, expected, equal_nan=True)
+    else:
+        assert np.array_equal(output[1], expected[1], equal_nan=True)
+        assert np.allclose(output[0], expected[0], rtol=0, atol=1e-3)
+
+
+def test_what_overflows_in_the_transform_alone_is_no_infinity(load):
+    input = np.full((2, 1, 16, 16), 3e37, "float32")  # 256 of them are infinite in float32, 3 of them are not
+    input[1] = 1
+    weight = np.ones((1, 1, 1, 3), "float32")
+    with np.errstate(over="ignore", invalid="ignore"):
+        output = on_numpy(load("gpu.cupy_fft"), input, weight)
+    assert np.allclose(output[0], 9e37)
+    assert np.allclose(output[1], 3)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_stand_in_refuses_what_cupy_refuses(name, load):
+    input, weight, _ = whole_numbers("float32")
+    with pytest.raises(TypeError, match=r"^input must be a CuPy array, not ndarray$"):
+        load(name)(input, weight)
+
+
+def test_stand_in_refuses_numpy_in_the_middle():
+    cupy = cupy_on_numpy()["cupy"]
+    array = cupy.asarray(np.ones(3))
+    for wrong in (lambda: array + np.ones(3), lambda: cupy.multiply(array, np.ones(3)), lambda: np.pad(array, 1)):
+        with pytest.raises((AssertionError, TypeError)):
+            wrong()
+    assert type(array[0] * 2) is type(array.sum()) is type(array)

@@ -1,0 +1,137 @@
+"""The torch implementations without a GPU: their code on CPU tensors, and the settings under which they call torch."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from gpu_problems import DTYPES, LABELS, SETTINGS, judge, lying_anyhow, whole_numbers
+from gpu_stand_ins import on_the_cpu, torch_on_the_cpu
+
+import impls
+from benchmarks.problems import Problem
+from impls.contract import declaration
+
+NAMES = [name for name in impls.names(device="cuda") if declaration(name)["arrays"] == "torch" and "triton" not in name]
+CUDNN = {"gpu.torch": False, "gpu.torch_channels_last": False, "gpu.torch_tf32": True}  # whether TF32 is on
+BACKENDS = torch.backends
+
+
+@pytest.fixture(scope="module")
+def load():
+    """impls.load as if there were a device: every file once; on one thread, since threads that share cores wait."""
+    with torch_on_the_cpu():
+        loaded = {name: impls.load(name) for name in NAMES}
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield loaded.__getitem__
+    torch.set_num_threads(threads)
+
+
+def test_the_names():
+    assert set(NAMES) == {*CUDNN, "gpu.torch_shift", "gpu.torch_shift_matmul"}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("name", NAMES)
+def test_problems(name, label, dtype, load):
+    problem = Problem.parse(label, dtype=dtype)
+    judge(problem, "direct", lambda *arrays: on_the_cpu(load(name), *arrays, **problem.arguments))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_bias_and_memory_in_any_order(name, settings, dtype, load):
+    input, weight, bias = whole_numbers(dtype)
+    for start in (bias, None):
+        expected = impls.load("cpu.loops")(input, weight, start, **settings)
+        for turned, taps in itertools.product(lying_anyhow(input), lying_anyhow(weight)):
+            output = on_the_cpu(load(name), turned, taps, start, **settings)
+            assert output.dtype == dtype
+            assert np.array_equal(output, expected)
+    assert all(map(np.array_equal, (input, weight, bias), whole_numbers(dtype)))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in CUDNN])
+def test_numbers_that_are_not_finite_stay_where_they_belong(name, load):
+    input, weight, bias = whole_numbers("float32")
+    weight[2] = 0
+    input[1, 2, 3, 4] = np.inf
+    with np.errstate(invalid="ignore"):
+        expected = impls.load("cpu.loops")(input, weight, bias, padding=1)
+    assert np.array_equal(on_the_cpu(load(name), input, weight, bias, padding=1), expected, equal_nan=True)
+
+
+# Settings, whatever they were before
+
+
+def cudnn():
+    """Of cuDNN: whether it is used, whether it tries algorithms, how it multiplies float32."""
+    return BACKENDS.cudnn.enabled, BACKENDS.cudnn.benchmark, BACKENDS.cudnn.conv.fp32_precision
+
+
+def set_precision(backend, precision):
+    backend.fp32_precision = precision
+
+
+BEFORE = {
+    "as torch has it": lambda: None,
+    "benchmark": lambda: setattr(BACKENDS.cudnn, "benchmark", True),
+    "no cudnn": lambda: setattr(BACKENDS.cudnn, "enabled", False),
+    "TF32 off": lambda: setattr(BACKENDS.cudnn, "allow_tf32", False),
+    "TF32 everywhere": lambda: set_precision(BACKENDS, "tf32"),
+    "TF32 for products": lambda: torch.set_float32_matmul_precision("medium"),
+}
+
+
+@pytest.fixture
+def settings():
+    """Whatever a test sets is set back."""
+    enabled, benchmark = BACKENDS.cudnn.enabled, BACKENDS.cudnn.benchmark
+    yield
+    set_precision(BACKENDS, "none")
+    set_precision(BACKENDS.cudnn, "none")
+    torch.set_float32_matmul_precision("highest")
+    BACKENDS.cudnn.allow_tf32 = True
+    BACKENDS.cudnn.enabled, BACKENDS.cudnn.benchmark = enabled, benchmark
+
+
+@pytest.mark.parametrize("before", BEFORE)
+@pytest.mark.parametrize("name", CUDNN)
+@pytest.mark.usefixtures("settings")
+def test_cudnn_is_set_for_the_call_alone(name, before, load, monkeypatch):
+    BEFORE[before]()
+    around, within, convolve = cudnn(), [], torch.nn.functional.conv2d
+    monkeypatch.setattr("torch.nn.functional.conv2d", lambda *arguments: within.append(cudnn()) or convolve(*arguments))
+    on_the_cpu(load(name), *whole_numbers("float32"))
+    ((enabled, benchmark, precision),) = within
+    assert (enabled, benchmark) == (True, False)
+    assert (precision == "tf32") is CUDNN[name]
+    assert cudnn() == around
+
+
+@pytest.mark.parametrize("before", [word for word in BEFORE if word != "TF32 everywhere"])
+@pytest.mark.usefixtures("settings")
+def test_products_are_set_for_the_call_alone(before, load, monkeypatch):
+    BEFORE[before]()
+    around, within, multiply = torch.get_float32_matmul_precision(), [], torch.Tensor.__matmul__
+
+    def spy(*factors):
+        within.append((BACKENDS.cuda.matmul.allow_tf32, BACKENDS.cuda.matmul.fp32_precision))
+        return multiply(*factors)
+
+    monkeypatch.setattr(torch.Tensor, "__matmul__", spy)
+    on_the_cpu(load("gpu.torch_shift_matmul"), *whole_numbers("float32"))
+    assert set(within) == {(False, "ieee")}
+    assert torch.get_float32_matmul_precision() == around
+
+
+@pytest.mark.usefixtures("settings")
+def test_products_are_set_back_after_an_error(load):
+    torch.set_float32_matmul_precision("high")
+    input, weight, _ = whole_numbers("float32")
+    with pytest.raises(RuntimeError):
+        on_the_cpu(load("gpu.torch_shift_matmul"), input, weight.astype("float64"))
+    assert torch.get_float32_matmul_precision() == "high"
