@@ -49,7 +49,10 @@ def implementations(operation: str = "conv2d") -> list[str]:
 
 
 def declarations(operation: str = "conv2d") -> dict[str, dict[str, Any]]:
-    """What those files declare (device, family, summary), read without importing anything."""
+    """What those files declare (device, family, summary), read without importing anything.
+
+    With "on_request" for those that limits.toml leaves out of runs which do not name them.
+    """
     found = {}
     for name in implementations(operation):
         try:
@@ -67,6 +70,8 @@ def declarations(operation: str = "conv2d") -> dict[str, dict[str, Any]]:
         found[name] = {
             word.arg: ast.literal_eval(word.value) for word in words if word.arg in ("device", "family", "summary")
         }
+        if on_request(name):
+            found[name]["on_request"] = True
     return found
 
 
@@ -140,14 +145,21 @@ def too_slow(name: str, problem: Problem) -> str | None:
         "taps": (problem.k * problem.taps, "passes over an image"),
     }
     for kind, limit in _limits().get(name, {}).items():
-        if kind == "problems":
-            if problem.label in limit:
-                return "declared so for this problem"
+        if kind == "on_request":
+            continue
+        if kind in ("problems", "only"):
+            if (problem.label in limit) == (kind == "problems"):
+                return "declared so for this problem" if kind == "problems" else "declared so for all but named layers"
             continue
         amount, unit = work[kind]
         if amount > limit:
             return f"{amount:.2g} {unit}, over its declared limit of {limit:.2g}"
     return None
+
+
+def on_request(name: str) -> bool:
+    """Is an implementation measured by those runs alone that name it?"""
+    return bool(_limits().get(name, {}).get("on_request"))
 
 
 def preload() -> None:

@@ -45,6 +45,8 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"preparing": name}
         try:
             # A limit spares a user what he did not ask for; who names an implementation wants to wait for it.
+            if not request["names"] and cell.on_request(name):
+                raise Skip("on request: name it")
             if not request["names"] and (reason := cell.too_slow(name, problem)):
                 raise Skip(f"too slow here: {reason}")
             function = impls.wrap(name, offered[name].load()) if name in offered else cell.load(name, "conv2d")

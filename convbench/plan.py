@@ -75,9 +75,12 @@ def _selected(name: str, params: tuple[str, ...], benchmark: dict[str, Any], sel
             return True
     elif selection.quick and named.get(benchmark.get("axis", "")) not in benchmark.get("quick", []):
         return False
-    if selection.implementations and "implementation" in named:
+    if "implementation" in named:
         own = results.plain(named["implementation"])
-        if not any(fnmatch.fnmatchcase(own, pattern) for pattern in selection.implementations):
+        if selection.implementations and not any(fnmatch.fnmatchcase(own, pattern) for pattern in selection.implementations):
+            return False
+        asked = selection.implementations or any(own in pattern for pattern in selection.patterns)
+        if not asked and benchmark.get("implementations", {}).get(own, {}).get("on_request"):
             return False
     text = spelling((name, params))
     return not selection.patterns or any(re.search(pattern, text) for pattern in selection.patterns)

@@ -179,6 +179,19 @@ def test_ceilings_without_threads_are_no_error():
     assert len(select(suite=suite)) == len(select(suite=suite, quick=True)) == 1
 
 
+def test_what_is_on_request_is_measured_by_those_who_name_it():
+    asked = {**SUITE[CONV], "implementations": {"cpu.loops": {"device": "cpu", "on_request": True}}}
+
+    def names(**selection):
+        return {params[0] for _, params in plan.select({CONV: asked}, plan.Selection(**selection))}
+
+    others = {*IMPLEMENTATIONS} - {"'cpu.loops'"}
+    assert names() == others
+    assert names(patterns=("Size",)) == others
+    assert names(implementations=("cpu.loops",)) == {"'cpu.loops'"}
+    assert names(patterns=("cpu.loops",)) == {"'cpu.loops'"}
+
+
 def test_nothing_known_nothing_selected():
     assert select(suite={}) == []
 
