@@ -55,7 +55,8 @@ def gallery(request: dict[str, Any]) -> None:
 
 
 def _words(error: BaseException) -> str:
-    return str(error).strip("\"'") or type(error).__name__
+    text = str(error.args[0]) if isinstance(error, KeyError) else str(error)
+    return text or type(error).__name__
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """The contract: how implementations are listed, declared and loaded, and what is said where something is missing."""
 
+import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -116,6 +118,21 @@ def test_declaration_is_what_is_loaded(name):
         pytest.skip(str(reason))
     assert (loaded.name, loaded.operation) == (name, "conv2d")
     assert {key: getattr(loaded, key) for key in declared} == declared
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in sorted(PACKAGE.glob("*/*/*.py")) if path.stem[0] != "_"],
+    ids=lambda path: "/".join(path.parts[-3:]),
+)
+def test_every_file_says_its_idea_cost_and_source(path):
+    text = ast.get_docstring(ast.parse(path.read_text()))
+    idea, _, rest = text.partition("\n\n")
+    assert idea.rstrip().endswith(".")
+    assert "FLOPs" in rest
+    assert "extra memory" in rest
+    # A paper, a page, a book, or the file whose idea it carries on.
+    assert re.search(r"arXiv|https://|\b(19|20)\d\d\b|course page|a post|(cpu|im2col|gpu)\.[a-z]", rest)
 
 
 @pytest.mark.parametrize(

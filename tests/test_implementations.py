@@ -18,7 +18,7 @@ from benchmarks.problems import Problem
 NAMES = impls.names(device="cpu")
 # A Python step for every output, product or tap.
 INTERPRETED = {"cpu.cython_untyped", "cpu.loops", "cpu.sliced_loops", "im2col.naive", "im2col.recursive"}
-COMPILING = {"cpu.torch_compile"}  # a second and more for every new problem
+COMPILING = {"cpu.torch_compile": 4, "cpu.numba_stencil": 40}  # examples of those who compile for a second and more
 INEXACT = {"library", "winograd", "fft"}  # families that round whole numbers, or may
 UNIT = {"float32": 2.0**-24, "float64": 2.0**-53}
 
@@ -305,9 +305,8 @@ def layouts(dimensions):
 def test_generated_cases(name, times):
     function = load(name)
 
-    examples = 4 if name in COMPILING else 100 if name in INTERPRETED else 300
 
-    @settings(max_examples=times * examples, deadline=None)
+    @settings(max_examples=times * COMPILING.get(name, 100 if name in INTERPRETED else 300), deadline=None)
     @given(
         what=calls(function.limits),
         layout=st.tuples(layouts(4), layouts(4), layouts(1)),

@@ -3,6 +3,7 @@
 2 N K P Q (C/g) R S FLOPs in float64, whatever the dtype; extra memory: the padded image and one image of results.
 SciPy's function has neither stride nor dilation, and leaves out taps that are smaller than 2.2e-16: such kernels, and
 images that are not finite, whose zeros in the kernel would count, go another way.
+https://docs.scipy.org/doc/scipy/reference/generated/scipy.ndimage.correlate.html
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """torch.nn.functional.conv2d on the CPU: oneDNN's direct kernels or a native patch matrix, as torch chooses.
 
-2 N K P Q (C/g) R S FLOPs. The baseline of every table.
+2 N K P Q (C/g) R S FLOPs; extra memory: what torch reorders or lays out. The baseline of every table.
 https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv2d.html
 """
 

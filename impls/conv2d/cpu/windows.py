@@ -1,7 +1,7 @@
 """Sliding windows and one contraction over channels and taps.
 
-2 N K P Q (C/g) R S FLOPs; the contraction copies the windows, N C P Q R S elements, before it multiplies.
-https://numpy.org/doc/stable/reference/generated/numpy.lib.stride_tricks.sliding_window_view.html
+2 N K P Q (C/g) R S FLOPs; extra memory: the windows, N C P Q R S elements, which the contraction copies before it
+multiplies. https://numpy.org/doc/stable/reference/generated/numpy.lib.stride_tricks.sliding_window_view.html
 """
 
 import numpy as np

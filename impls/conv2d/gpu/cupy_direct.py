@@ -1,6 +1,7 @@
 """One raw CUDA kernel: a thread for every output pixel, which reads its window and keeps one sum.
 
-2 N K P Q (C/g) R S FLOPs, no extra memory: padding is skipped, not copied.
+2 N K P Q (C/g) R S FLOPs, no extra memory: padding is skipped, not copied. Grid-stride loop:
+https://developer.nvidia.com/blog/cuda-pro-tip-write-flexible-kernels-grid-stride-loops/
 """
 
 import cupy

@@ -3,6 +3,7 @@
 2 N K H W (C/g) R S FLOPs over the padded H x W, in float64 whatever the dtype; extra memory: the padded image and one
 image of results. CuPy's function has neither stride nor dilation, and leaves out taps that are zero: where there are
 any and an image is not finite, the patches are multiplied instead.
+https://docs.cupy.dev/en/stable/reference/generated/cupyx.scipy.ndimage.correlate.html
 """
 
 import cupy

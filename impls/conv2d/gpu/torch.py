@@ -1,7 +1,8 @@
 """torch.nn.functional.conv2d on a CUDA device, float32 as float32.
 
-2 N K P Q (C/g) R S FLOPs or fewer where cuDNN picks a fast algorithm. TensorFloat-32 is off, and cuDNN chooses by its
-heuristics, not by trying (cudnn.benchmark off), so that a call's time does not depend on the calls before it.
+2 N K P Q (C/g) R S FLOPs or fewer where cuDNN picks a fast algorithm; extra memory: the work space that it asks for.
+TensorFloat-32 is off, and cuDNN chooses by its heuristics, not by trying (cudnn.benchmark off), so that a call's time
+does not depend on the calls before it. https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv2d.html
 """
 
 import torch

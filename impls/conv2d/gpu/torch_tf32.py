@@ -1,7 +1,8 @@
 """torch.nn.functional.conv2d on a CUDA device, float32 multiplied as TensorFloat-32.
 
-2 N K P Q (C/g) R S FLOPs or fewer, on tensor cores: inputs and weights are rounded to 10 bits of mantissa, sums are kept
-in float32. float64 stays float64. cuDNN chooses by its heuristics, not by trying (cudnn.benchmark off).
+2 N K P Q (C/g) R S FLOPs or fewer, on tensor cores: inputs and weights are rounded to 10 bits of mantissa, sums are
+kept in float32; extra memory: the work space that cuDNN asks for. float64 stays float64. cuDNN chooses by its
+heuristics, not by trying (cudnn.benchmark off).
 https://docs.pytorch.org/docs/stable/notes/cuda.html#tensorfloat-32-tf32-on-ampere-and-later-devices
 """
 
