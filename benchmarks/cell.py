@@ -6,7 +6,7 @@ import ast
 import contextlib
 import functools
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import clock, inputs, memory, oracle, threads
+from benchmarks import clock, inputs, memory, operations, oracle, threads
 from benchmarks.problems import Problem
 from benchmarks.types import Skip
 
@@ -48,6 +48,7 @@ def implementations(operation: str = "conv2d") -> list[str]:
     return sorted(f"{path.parent.name}.{path.stem}" for path in files)
 
 
+@functools.cache  # every class has them
 def declarations(operation: str = "conv2d") -> dict[str, dict[str, Any]]:
     """What those files declare (device, family, summary), read without importing anything.
 
@@ -70,7 +71,7 @@ def declarations(operation: str = "conv2d") -> dict[str, dict[str, Any]]:
         found[name] = {
             word.arg: ast.literal_eval(word.value) for word in words if word.arg in ("device", "family", "summary")
         }
-        if on_request(name):
+        if on_request(name, operation):
             found[name]["on_request"] = True
     return found
 
@@ -81,52 +82,68 @@ def prepare(name: str, problem: Problem, count: int = 1, operation: str = "conv2
     Raises Skip, with the reason, for a cell that has no time, and oracle.WrongAnswer for one that must not have one.
     """
     memory.keep_freed_memory()
-    if reason := too_slow(name, problem):
+    if reason := too_slow(name, problem, operation):
         raise Skip(f"too slow here: {reason}")
     function = load(name, operation)
-    require_support(function, problem)
+    require_support(function, problem, operation)
     try:
-        input, weight = inputs.make(problem)
+        arrays = inputs.make(problem, operation)
     except inputs.Missing as error:
         raise Skip(f"no input: {error}") from error
-    prints = inputs.fingerprint(input), inputs.fingerprint(weight)
-    known = inputs.cached_reference(problem, prints, lambda: oracle.reference(problem, input, weight))
+    prints = tuple(map(inputs.fingerprint, arrays))
+    tensors = dict(zip(operations.OPERATIONS[operation].given, arrays, strict=True))
+    known = [
+        inputs.cached_reference(problem, prints, functools.partial(oracle.reference, problem, **tensors, of=of), of)
+        for of in operations.OPERATIONS[operation].returned
+    ]
     threads.confine(count)
     pools = threads.set_pools(count)
-    return check(function, problem, input, weight, known, pools)
+    return check(function, problem, arrays, known, pools, operation)
 
 
 def check(
-    function: Any, problem: Problem, input: np.ndarray, weight: np.ndarray, known: oracle.Reference, pools: dict[str, int]
+    function: Any,
+    problem: Problem,
+    arrays: Sequence[np.ndarray],
+    known: Sequence[oracle.Reference],
+    pools: dict[str, int],
+    operation: str = "conv2d",
 ) -> Cell:
     """Make the cell of a loaded implementation; raises oracle.WrongAnswer where its first output is wrong.
 
     After timing, the cell's verify looks at the last timed output, and at one more of the negated input: an
-    implementation that remembers its answers is right only until its input changes.
+    implementation that remembers its answers is right only until its input changes. known: a reference for each array
+    that the operation returns.
     """
-    given = function.to_device(input), function.to_device(weight)
-    prints = inputs.fingerprint(input), inputs.fingerprint(weight)
-    call = functools.partial(function, *given, **problem.arguments)
+    given = tuple(map(function.to_device, arrays))
+    prints = tuple(map(inputs.fingerprint, arrays))
+    call = functools.partial(function, *given, **operations.arguments(operation, problem))
     start = perf_counter()
     output = call()
     function.synchronize()
     called = perf_counter() - start
-    oracle.compare(problem, function.family, known, function.to_numpy(output))
-    if prints != (inputs.fingerprint(input), inputs.fingerprint(weight)):
-        raise oracle.WrongAnswer("it changed its input or weight")
+    for reference, part in _parts(known, function.to_numpy(output)):
+        oracle.compare(problem, function.family, reference, part)
+    if prints != tuple(map(inputs.fingerprint, arrays)):
+        raise oracle.WrongAnswer("it changed what it was given")
+
+    def judge(references: Sequence[oracle.Reference], output: Any) -> dict[str, float]:
+        found = [
+            oracle.compare_at(problem, function.family, reference, part.reshape(-1)[reference.positions])
+            for reference, part in _parts(references, output)
+        ]
+        return {name: max(getattr(errors, name) for errors in found) for name in ("relative_l2", "worst")}
 
     def verify(last: Any) -> dict[str, Any]:
-        values = function.to_numpy(last).reshape(-1)[known.positions]
-        errors = oracle.compare_at(problem, function.family, known, values)
-        facts = {**vars(errors), "called": 0.0}
-        if given[0] is input:  # on the CPU; a device has a copy of its own
-            np.negative(input, out=input)
+        facts = {**judge(known, function.to_numpy(last)), "called": 0.0}
+        if given[0] is arrays[0]:  # on the CPU; a device has a copy of its own
+            np.negative(arrays[0], out=arrays[0])
             start = perf_counter()
             output = call()
             facts["called"] = perf_counter() - start
-            np.negative(input, out=input)
+            np.negative(arrays[0], out=arrays[0])
             try:
-                oracle.compare_at(problem, function.family, known.negated(), output.reshape(-1)[known.positions])
+                judge([reference.negated() for reference in known], output)
             except oracle.WrongAnswer as error:
                 raise oracle.WrongAnswer(f"with the input negated, {error}") from error
         return facts
@@ -135,16 +152,25 @@ def check(
     return Cell(call, clock.Wall(call, finish), verify, pools, called, function.device)
 
 
-def too_slow(name: str, problem: Problem) -> str | None:
+def _parts(known: Sequence[oracle.Reference], output: Any) -> list[tuple[oracle.Reference, Any]]:
+    """Each array that was returned, beside its reference."""
+    parts = output if isinstance(output, tuple) else (output,)
+    if len(parts) != len(known):
+        raise oracle.WrongAnswer(f"it returned {len(parts)} arrays, not {len(known)}")
+    return list(zip(known, parts, strict=True))
+
+
+def too_slow(name: str, problem: Problem, operation: str = "conv2d") -> str | None:
     """Say in words by how much a problem is beyond an implementation's declared limit, or None."""
     _, _, p, q = problem.output_shape
     work = {
-        "flops": (problem.flops, "FLOPs"),
+        "flops": (operations.flops(operation, problem), "FLOPs"),
         "patches": (problem.n * problem.c * p * q * problem.r * problem.s, "patch elements"),
         "pairs": (problem.n * problem.k * problem.c // problem.groups, "pairs of images"),
         "taps": (problem.k * problem.taps, "passes over an image"),
+        "outputs": (problem.outputs, "outputs"),
     }
-    for kind, limit in _limits().get(name, {}).items():
+    for kind, limit in _limits(name, operation).items():
         if kind == "on_request":
             continue
         if kind in ("problems", "only"):
@@ -157,9 +183,9 @@ def too_slow(name: str, problem: Problem) -> str | None:
     return None
 
 
-def on_request(name: str) -> bool:
+def on_request(name: str, operation: str = "conv2d") -> bool:
     """Is an implementation measured by those runs alone that name it?"""
-    return bool(_limits().get(name, {}).get("on_request"))
+    return bool(_limits(name, operation).get("on_request"))
 
 
 def preload() -> None:
@@ -171,15 +197,18 @@ def preload() -> None:
     with contextlib.suppress(Exception):
         import impls
 
-        for name in impls.names():
-            with contextlib.suppress(Exception):
-                if impls.contract.declaration(name)["device"] == "cpu":
-                    impls.load(name)
+        for operation in operations.OPERATIONS:
+            with contextlib.suppress(LookupError):  # a commit from before the operation
+                for name in impls.names(operation):
+                    with contextlib.suppress(Exception):
+                        if impls.contract.declaration(name, operation)["device"] == "cpu":
+                            impls.load(name, operation)
 
 
-def require_support(function: Any, problem: Problem) -> None:
+def require_support(function: Any, problem: Problem, operation: str = "conv2d") -> None:
     """Raise Skip, with the reason, where an implementation cannot do the problem."""
-    if reason := function.unsupported(problem.input_shape, problem.weight_shape, **problem.arguments, dtype=problem.dtype):
+    shapes = (operations.shape(problem, tensor) for tensor in operations.OPERATIONS[operation].given)
+    if reason := function.unsupported(*shapes, **operations.arguments(operation, problem), dtype=problem.dtype):
         raise Skip(f"unsupported: {reason}")
 
 
@@ -201,7 +230,11 @@ def load(name: str, operation: str) -> Any:
         raise Skip(f"unavailable: {error}") from error
 
 
+def _limits(name: str, operation: str) -> dict[str, Any]:
+    return _all_limits().get(name if operation == "conv2d" else f"{operation}/{name}", {})
+
+
 @functools.cache
-def _limits() -> dict[str, dict[str, Any]]:
+def _all_limits() -> dict[str, dict[str, Any]]:
     with Path(__file__).with_name("limits.toml").open("rb") as file:
         return tomllib.load(file)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import types
-from collections.abc import Callable, Mapping
-
 from benchmarks import cell, memory, startup
 from benchmarks.clock import Cold
+from benchmarks.layers import _Cells, named
 from benchmarks.problems import Problem, load_set
 from benchmarks.threads import COUNTS, resolve
 from benchmarks.types import Skip
 
-IMPLEMENTATIONS = cell.implementations("conv2d")
-DECLARED = cell.declarations("conv2d")
 SETS = ("filters", "mnist", "resnet50", "vgg16", "mobilenet", "deepbench")
 
 
@@ -21,52 +17,7 @@ def _along(template: str, *values: int, **data) -> dict[int, Problem]:
     return {value: Problem.parse(template.format(value, value // 2), **data) for value in values}
 
 
-def _named(*labels: str) -> dict[str, Problem]:
-    return {label: Problem.parse(label) for label in labels}
-
-
-def _call(self, *params):
-    self.cell.call()
-
-
-class _Conv2d:
-    """What the classes below share. The implementation is their first parameter, so that asv's pages overlay them.
-
-    A class names its second parameter, `axis`, and gives the problem for each of its values; `quick` are the values that
-    a short run measures. What readers of results need travels as attributes of its function: asv copies those of functions,
-    not of classes, into benchmarks.json, so every class has a copy of its own.
-    """
-
-    timeout = 60
-    axis = "problem"
-    problems: Mapping = types.MappingProxyType({})
-    quick: tuple = ()
-    params: tuple
-    param_names: tuple
-    version = "1"  # asv drops a class's old results when it changes: raise it when what a cell means changes
-    further: Mapping = types.MappingProxyType({})  # parameters after the second: name to values
-    unit = "seconds"
-    rated = True  # is the figure the time of one call, so that a rate and a percentage of the limit make sense?
-
-    def __init_subclass__(cls, name: str = "time_conv2d", function: Callable = _call) -> None:
-        cls.params = (IMPLEMENTATIONS, list(cls.problems), *map(list, cls.further.values()))
-        cls.param_names = ("implementation", cls.axis, *cls.further)
-        described = {repr(value): problem.describe() for value, problem in cls.problems.items()}
-        if not cls.rated:
-            described = {value: {"label": problem["label"]} for value, problem in described.items()}
-        own = types.FunctionType(function.__code__, function.__globals__, name)
-        own.problems = described  # type: ignore[attr-defined]
-        own.axis = cls.axis  # type: ignore[attr-defined]
-        own.quick = [repr(value) for value in cls.quick]  # type: ignore[attr-defined]
-        own.implementations = DECLARED  # type: ignore[attr-defined]
-        own.baseline = "cpu.torch"  # type: ignore[attr-defined]
-        setattr(cls, name, own)
-
-    def setup(self, implementation, value, *further):
-        self.cell = cell.prepare(implementation, self.problems[value])
-
-
-class ImageSize(_Conv2d):
+class ImageSize(_Cells):
     """A 3x3 box filter on a photograph of one channel, 7x7 to 4096x4096."""
 
     axis = "size"
@@ -80,7 +31,7 @@ class ImageSize(_Conv2d):
     quick = ("7x7", "64x64", "256x256", "1024x1024", "1080x1920", "2160x3840")
 
 
-class KernelSize(_Conv2d):
+class KernelSize(_Cells):
     """A box filter of growing size on a photograph of 512x512."""
 
     axis = "kernel"
@@ -88,7 +39,7 @@ class KernelSize(_Conv2d):
     quick = (3, 7, 15)
 
 
-class Batch(_Conv2d):
+class Batch(_Cells):
     """MNIST's images through a first layer of 32 channels, one image to 1000."""
 
     axis = "batch"
@@ -96,7 +47,7 @@ class Batch(_Conv2d):
     quick = (1, 30, 1000)
 
 
-class Channels(_Conv2d):
+class Channels(_Cells):
     """A 3x3 layer on 28x28 pixels with as many channels out as in, 1 to 512."""
 
     axis = "channels"
@@ -104,12 +55,12 @@ class Channels(_Conv2d):
     quick = (3, 32, 256)
 
 
-class Threads(_Conv2d):
+class Threads(_Cells):
     """Three problems on one thread to all the machine's cores."""
 
     problems = {
         "n1c1h1080w1920k1r3s3p1": Problem.parse("n1c1h1080w1920k1r3s3p1", data="photo", filter="box"),
-        **_named("n1c64h56w56k64r3s3p1", "n1000c1h28w28k3r3s3"),
+        **named("n1c64h56w56k64r3s3p1", "n1000c1h28w28k3r3s3"),
     }
     further = {"threads": COUNTS}
 
@@ -117,7 +68,7 @@ class Threads(_Conv2d):
         self.cell = cell.prepare(implementation, self.problems[value], resolve(count))
 
 
-class Layers(_Conv2d):
+class Layers(_Cells):
     """The layers of named networks and filters people use; their sources stand in sets/."""
 
     problems = {f"{name}/{title}": problem for name in SETS for title, problem in load_set(name).items()}
@@ -133,10 +84,10 @@ class Layers(_Conv2d):
     )
 
 
-class ColdCache(_Conv2d):
+class ColdCache(_Cells):
     """Calls whose data has left the caches: a buffer larger than the last of them is rewritten before each."""
 
-    problems = _named("n1c1h256w256k1r3s3p1", "n1c64h56w56k64r3s3p1", "n1c512h7w7k512r3s3p1", "n1000c1h28w28k3r3s3")
+    problems = named("n1c1h256w256k1r3s3p1", "n1c64h56w56k64r3s3p1", "n1c512h7w7k512r3s3p1", "n1000c1h28w28k3r3s3")
     number = 1
     warmup_time = 0
     repeat = (5, 20, 0.2)
@@ -148,19 +99,19 @@ class ColdCache(_Conv2d):
         self.cell.block = Cold(self.cell.call)
 
 
-class Memory(_Conv2d, name="track_peak_extra_bytes", function=memory.track):
+class Memory(_Cells, name="track_peak_extra_bytes", function=memory.track):
     """The most memory one call needs at a time beyond its input, weight and output."""
 
     unit = "bytes"
     rated = False
-    problems = _named("n1c1h1080w1920k1r3s3p1", "n1c1h1080w1920k1r7s7p3", "n1c64h56w56k64r3s3p1", "n1000c1h28w28k3r3s3")
+    problems = named("n1c1h1080w1920k1r3s3p1", "n1c1h1080w1920k1r7s7p3", "n1c64h56w56k64r3s3p1", "n1000c1h28w28k3r3s3")
     quick = ("n1c1h1080w1920k1r7s7p3", "n1c64h56w56k64r3s3p1")
 
 
-class Startup(_Conv2d, name="time_import_and_first_call"):
+class Startup(_Cells, name="time_import_and_first_call"):
     """Import and first call in a fresh interpreter, with Numba's cache on disk empty and filled."""
 
-    problems = _named("n1c1h64w64k1r3s3p1")
+    problems = named("n1c1h64w64k1r3s3p1")
     further = {"numba_cache": ("empty", "filled")}
     rated = False
     number = 1

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.operations import OPERATIONS
 from benchmarks.oracle import Reference
 from benchmarks.problems import Problem
 
@@ -28,11 +29,12 @@ class Missing(ImportError):
     """Something an input is made from is not installed; the text says what to install."""
 
 
-def make(problem: Problem) -> tuple[np.ndarray, np.ndarray]:
-    """Make input (N, C, H, W) and weight (K, C/g, R, S) of a problem. Raises Missing where the photograph is."""
-    weight = _filter(problem) if problem.filter else _random(problem.weight_shape, 1)
-    input = _photograph(problem) if problem.data == "photo" else _random(problem.input_shape, 0)
-    return input.astype(problem.dtype, copy=False), weight.astype(problem.dtype, copy=False)
+def make(problem: Problem, operation: str = "conv2d") -> tuple[np.ndarray, ...]:
+    """Make what an operation is given, for conv2d input (N, C, H, W) and weight (K, C/g, R, S) of a problem.
+
+    Raises Missing where the photograph is.
+    """
+    return tuple(_tensor(problem, name).astype(problem.dtype, copy=False) for name in OPERATIONS[operation].given)
 
 
 def fingerprint(array: np.ndarray) -> int:
@@ -40,18 +42,20 @@ def fingerprint(array: np.ndarray) -> int:
     return int(array.reshape(-1).view(np.uint32).sum(dtype=np.uint64))
 
 
-def cached_reference(problem: Problem, prints: tuple[int, ...], compute: Callable[[], Reference]) -> Reference:
+def cached_reference(
+    problem: Problem, prints: tuple[int, ...], compute: Callable[[], Reference], of: str = "output"
+) -> Reference:
     """Read the problem's reference from disk, or compute and keep it. A damaged file is computed anew.
 
-    prints: the fingerprints of input and weight.
+    prints: the fingerprints of what it is computed from. of: the tensor that it is a reference of.
     """
     # The file's name holds everything the reference depends on, so that it is never stale.
-    source = Path(__file__).with_name("oracle.py").read_bytes()
-    key = hashlib.sha256(repr((problem, prints)).encode() + source).hexdigest()[:16]
+    source = b"".join(Path(__file__).with_name(name).read_bytes() for name in ("oracle.py", "operations.py"))
+    key = hashlib.sha256(repr((problem, of, prints)).encode() + source).hexdigest()[:16]
     path = cache_folder() / f"{problem.label}-{key}.npz"
     try:
         with np.load(path) as stored:
-            return Reference(stored["positions"], stored["values"], stored["magnitudes"])
+            return Reference(stored["positions"], stored["values"], stored["magnitudes"], of)
     except (OSError, ValueError, KeyError, EOFError):
         pass
     except Exception as error:  # numpy raises zipfile.BadZipFile, which importing zipfile to name would cost 5 ms
@@ -76,6 +80,15 @@ def _write(path: Path, save: Callable) -> None:
         Path(file.name).replace(path)
     except OSError:
         return
+
+
+def _tensor(problem: Problem, name: str) -> np.ndarray:
+    """One of a problem's tensors; an output is what comes back to a convolution, a gradient for example."""
+    if name == "weight":
+        return _filter(problem) if problem.filter else _random(problem.weight_shape, 1)
+    if name == "input":
+        return _photograph(problem) if problem.data == "photo" else _random(problem.input_shape, 0)
+    return _random(problem.output_shape, 2)
 
 
 def _random(shape: tuple[int, ...], seed: int) -> np.ndarray:

@@ -53,7 +53,7 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
             declared[name] = {"device": function.device, "family": function.family}
             cell.require_support(function, problem)
             pools = threads.set_pools(count)  # after every load, since a library brings its own
-            ready[name] = cell.check(function, problem, input, weight, known, pools)
+            ready[name] = cell.check(function, problem, (input, weight), [known], pools)
         except Skip as skip:
             finished.append({"name": name, "status": "skipped", "reason": str(skip)})
         except Exception as error:

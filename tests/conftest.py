@@ -16,6 +16,7 @@ def pytest_collection_modifyitems(items):
     """What compiles for every problem is tried on a few of them each time and on the rest among the slow proofs."""
     for item in items:
         calls = getattr(item, "callspec", None)
-        if calls and calls.params.get("name") == COMPILING and item.module.__name__ in THROUGHOUT:
-            if not any(few == calls.id.removeprefix(f"{COMPILING}-") for few in FEW):
-                item.add_marker(pytest.mark.slow)
+        if calls is None or calls.params.get("name") != COMPILING or item.module.__name__ not in THROUGHOUT:
+            continue
+        if calls.id.removeprefix(f"{COMPILING}-") not in FEW:
+            item.add_marker(pytest.mark.slow)

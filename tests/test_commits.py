@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -53,6 +54,10 @@ def measured(tmp_path_factory):
     ]
     (folder / "asv.conf.json").write_text("\n".join(lines).replace('["0.3.2"],', '["0.3.2"]'))
     git(folder, "init", "--quiet")
+    commit(folder, "before")
+    name, text = newcomer()
+    (folder / name).write_text(text)
+    tried = attempt(folder, tmp_path_factory.mktemp("site"))
     shift = folder / "impls" / "conv2d" / "cpu" / "shift.py"
     commits = {"plain": commit(folder, "plain")}
     text = shift.read_text()
@@ -71,7 +76,28 @@ def measured(tmp_path_factory):
     run = [*asv, "run", "HASHFILE:hashes", "--machine", "test", "--bench", "ImageSize.*'7x7'", "--show-stderr"]
     done = subprocess.run(run, cwd=folder, env=environment, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode in (0, 2), done.stdout[-3000:] + done.stderr[-3000:]
-    return {name: times(folder, hash) for name, hash in commits.items() if name != "newest"}
+    return {"tried": tried, **{name: times(folder, hash) for name, hash in commits.items() if name != "newest"}}
+
+
+def newcomer():
+    """The file that the README adds: its name and text."""
+    readme = (ROOT / "README.md").read_text()
+    return re.search(r"`(impls/conv2d/cpu/einsum\.py)`:\s+```python\n(.*?)```", readme, re.DOTALL).groups()
+
+
+def attempt(folder, site):
+    """The README's command on the uncommitted file: {implementation: status}."""
+    command = re.search(r"`convbench (try .* cpu\.einsum .*?)`", (ROOT / "README.md").read_text())[1].split()
+    # As in a checkout of one's own: the editable install would find this checkout's package first.
+    (site / "sitecustomize.py").write_text(
+        "import sys\nsys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != 'MesonpyMetaFinder']\n"
+    )
+    path = os.pathsep.join([str(site), str(folder)])
+    run = [sys.executable, "-m", "convbench.cli", *command, "--json", "--seconds", "0.05"]
+    environment = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run(run, cwd=folder, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr
+    return {cell["implementation"]: cell["status"] for cell in json.loads(done.stdout)}
 
 
 def times(folder, hash):
@@ -81,6 +107,13 @@ def times(folder, hash):
     row = dict(zip(content["result_columns"], content["results"]["conv2d.ImageSize.time_conv2d"], strict=False))
     sizes = row["params"][1]
     return {name.strip("'"): row["result"][i * len(sizes)] for i, name in enumerate(row["params"][0])}
+
+
+def test_a_newcomers_file_is_tried_at_once_and_measured_once_committed(measured):
+    _, text = newcomer()
+    assert text.count("\n") < 30
+    assert measured["tried"] == {"cpu.einsum": "ok", "cpu.torch": "ok"}
+    assert all(0 < measured[name]["cpu.einsum"] < SLEEP for name in ("plain", "slow", "lacking"))
 
 
 def test_commits_that_differ_in_impls_alone_are_measured_as_themselves(measured):
@@ -103,6 +136,6 @@ def test_a_commit_that_lacks_a_name_leaves_every_other_column_right(measured):
 
 
 def test_libraries_that_are_not_there_are_left_out_and_not_failed(measured):
-    assert all(seconds is not None for row in measured.values() for seconds in row.values())
+    assert all(seconds is not None for name, row in measured.items() if name != "tried" for seconds in row.values())
     assert measured["plain"]["cpu.torch"] != measured["plain"]["cpu.torch"]
     assert measured["plain"]["cpu.windows"] < SLEEP

@@ -305,7 +305,6 @@ def layouts(dimensions):
 def test_generated_cases(name, times):
     function = load(name)
 
-
     @settings(max_examples=times * COMPILING.get(name, 100 if name in INTERPRETED else 300), deadline=None)
     @given(
         what=calls(function.limits),

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,9 +12,12 @@ import pytest
 
 import impls
 from benchmarks import cell
+from benchmarks.operations import OPERATIONS
 
 ROOT = Path(__file__).parents[1]
-CPU = impls.names(device="cpu")
+CPU = {operation: impls.names(operation, "cpu") for operation in OPERATIONS}
+EVERY = [(operation, name) for operation, names in CPU.items() for name in names]
+each = pytest.mark.parametrize(("operation", "name"), EVERY, ids=map(" ".join, EVERY))
 
 
 def python(code, *arguments, **options):
@@ -30,21 +34,46 @@ def verdicts():
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize("name", CPU)
+@each
 @pytest.mark.parametrize(
-    "fault", ["tap_off_by_one", "border_row", "wrong_group", "nan", "wrong_later", "remembered", "changes_its_input"]
+    "fault",
+    [
+        *("tap_off_by_one", "border_row", "wrong_group", "nan", "wrong_later", "remembered"),
+        *("changes_its_input", "changes_its_weight"),
+    ],
 )
-def test_a_broken_implementation_fails_and_has_no_time(verdicts, name, fault):
-    status, reason, stored = verdicts[name][fault]
+def test_a_broken_implementation_fails_and_has_no_time(verdicts, operation, name, fault):
+    status, reason, stored = verdicts[operation][name][fault]
     assert (status, stored) == ("failed", False)
     assert reason.startswith("WrongAnswer: ")
-    said = {"nan": "nan at n=0, k=1, p=3, q=4", "remembered": "with the input negated", "changes_its_input": "it changed"}
+    said = {
+        "nan": "the output is nan at n=0, k=1, p=3, q=4" if operation == "conv2d" else "input is nan at n=0, c=1, y=3, x=4",
+        "remembered": "with the input negated",
+        "changes_its_input": "it changed what it was given",
+        "changes_its_weight": "it changed what it was given",
+    }
     assert said.get(fault, "relative L2 error") in reason
 
 
-@pytest.mark.parametrize("name", CPU)
-def test_the_same_cell_unbroken_has_a_time(verdicts, name):
-    assert verdicts[name]["unbroken"] == ["ok", None, True]
+@pytest.mark.parametrize("name", CPU["conv2d_backward"])
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("tap_of_the_weight", "relative L2 error .* worst at k=., c=., r=2, s=2: 0, not "),
+        ("nan_in_the_weight", "the result like the weight is nan at k=3, c=1, r=2, s=0$"),
+        ("value_of_the_bias", "relative L2 error .* worst at k=3: 0, not "),
+        ("no_bias", "it returned 2 arrays, not 3$"),
+    ],
+)
+def test_every_gradient_is_judged(verdicts, name, fault, said):
+    status, reason, stored = verdicts["conv2d_backward"][name][fault]
+    assert (status, stored) == ("failed", False)
+    assert re.match(f"WrongAnswer: {said}", reason)
+
+
+@each
+def test_the_same_cell_unbroken_has_a_time(verdicts, operation, name):
+    assert verdicts[operation][name]["unbroken"] == ["ok", None, True]
 
 
 LIST = """
@@ -67,9 +96,12 @@ def test_the_list_of_cells_does_not_depend_on_what_is_installed():
     assert bare.returncode == 0, bare.stderr
     assert bare.stdout == everything.stdout
     found = {entry["name"]: entry for entry in json.load(io.StringIO(everything.stdout))}
-    assert all(entry["params"][0][0] == "'cpu.cython_direct'" for name, entry in found.items() if "conv2d." in name)
-    assert {name.split(".")[-2] for name in found} == {
-        *("Ceilings", "ImageSize", "KernelSize", "Batch", "Channels", "Threads", "Layers", "ColdCache", "Memory", "Startup")
+    assert all(entry["params"][0][0] == "'cpu.cython_direct'" for name, entry in found.items() if "ceilings." not in name)
+    assert {name.rpartition(".")[0] for name in found if not name.startswith("conv2d.")} == {
+        *("ceilings.Ceilings", "conv_transpose2d.Layers", "conv2d_backward.Layers")
+    }
+    assert {name.split(".")[1] for name in found if name.startswith("conv2d.")} == {
+        *("ImageSize", "KernelSize", "Batch", "Channels", "Threads", "Layers", "ColdCache", "Memory", "Startup")
     }
 
 
@@ -81,7 +113,8 @@ def test_every_cell_knows_its_problem():
         assert list(entry["problems"]) == values
         assert set(entry["quick"]) <= set(values)
         assert all(problem["label"] for problem in entry["problems"].values())
-        if entry["name"].endswith("time_conv2d"):  # the others are not the time of one call: no rate is made of them
+        module, _, function = entry["name"].split(".")
+        if function == f"time_{module}":  # the others are not the time of one call: no rate is made of them
             assert all(problem["flops"] > 0 and problem["bytes"] > 0 for problem in entry["problems"].values())
         else:
             assert not any("flops" in problem for problem in entry["problems"].values())
@@ -89,10 +122,11 @@ def test_every_cell_knows_its_problem():
 
 
 def test_names_are_the_files_of_the_checkout():
-    assert cell.implementations() == impls.names()
-    assert {name: found["device"] for name, found in cell.declarations().items()} == {
-        name: impls.contract.declaration(name)["device"] for name in impls.names()
-    }
+    for operation in OPERATIONS:
+        assert cell.implementations(operation) == impls.names(operation)
+        assert {name: found["device"] for name, found in cell.declarations(operation).items()} == {
+            name: impls.contract.declaration(name, operation)["device"] for name in impls.names(operation)
+        }
 
 
 POOLS = """
@@ -186,9 +220,11 @@ def test_no_cell_changes_its_meaning_unnoticed():
     code = """
 import json, sys
 sys.path.append(".")
-from benchmarks import ceilings, conv2d
-classes = [c for c in vars(conv2d).values() if isinstance(c, type) and getattr(c, "problems", None) and c.__name__[0] != "_"]
-cells = {c.__name__: {"version": c.version, **{str(v): repr(p) for v, p in c.problems.items()}} for c in classes}
+from benchmarks import ceilings, conv2d, conv2d_backward, conv_transpose2d
+modules = conv2d, conv2d_backward, conv_transpose2d
+classes = [c for m in modules for c in vars(m).values() if hasattr(c, "problems") and c.__name__[0] != "_"]
+names = {c: f"{c.operation}.{c.__name__}" for c in classes}
+cells = {names[c]: {"version": c.version, **{str(v): repr(p) for v, p in c.problems.items()}} for c in classes}
 cells["Ceilings"] = {"version": ceilings.Ceilings.version, **{k: repr(v) for k, v in ceilings.CEILINGS.items()}}
 print(json.dumps(cells, indent=1))
 """
@@ -209,7 +245,7 @@ from benchmarks import conv2d, memory
 def unreadable(field):
     raise OSError("no such mark")
 memory._resident = unreadable
-cell = conv2d.IMPLEMENTATIONS.index("cpu.shift") * len(conv2d.Memory.problems)
+cell = conv2d.Memory.params[0].index("cpu.shift") * len(conv2d.Memory.problems)
 _run(("benchmarks", f"conv2d.Memory.track_peak_extra_bytes-{cell}", "{}", "None", sys.argv[1]))
 """
     stored, side = tmp_path / "result.json", tmp_path / "cells.jsonl"

@@ -1,0 +1,1 @@
+"""conv_transpose2d on a CUDA device."""
