@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
+import sys
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -189,7 +190,7 @@ def on_request(name: str, operation: str = "conv2d") -> bool:
 
 
 def preload() -> None:
-    """Import what the CPU implementations of the installed commit import, and run nothing of it.
+    """Import what the CPU implementations of the installed commit import, and run nothing of it on several threads.
 
     The others stay out: a forked child cannot use a CUDA library that its parent has imported. A file that cannot be
     imported says so in its own cells.
@@ -203,6 +204,8 @@ def preload() -> None:
                     with contextlib.suppress(Exception):
                         if impls.contract.declaration(name, operation)["device"] == "cpu":
                             impls.load(name, operation)
+        if numba := sys.modules.get("numba"):
+            numba.njit(lambda value: value)(0)  # the first compilation takes 0.2 s, in every child if not here
 
 
 def require_support(function: Any, problem: Problem, operation: str = "conv2d") -> None:
