@@ -1,10 +1,12 @@
-"""Cells as tables: problems as rows, implementations as columns. Takes a data frame and returns text or rows."""
+"""Cells as tables: problems down and implementations across, or the other way where that is narrower.
+
+Takes a data frame and returns text or rows.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,18 +82,23 @@ def _block(benchmark: str, group: pd.DataFrame, console: Console) -> None:
     places = _places(group)
     # A row or a column without any time is told by the reasons below the table.
     alive = [place for place, cell in places.items() if cell.status in ("ok", "failed")]
-    rows = list(dict.fromkeys(row for row, _ in places if any(row == r for r, _ in alive)))
+    rows = [", ".join(row) for row in dict.fromkeys(row for row, _ in places) if any(row == r for r, _ in alive)]
     columns = [name for name in dict.fromkeys(name for _, name in places) if any(name == n for _, n in alive)]
     console.print(Text(benchmark if columns else f"{benchmark}: no times", style="bold"))
-    texts = {place: _cell(cell) for place, cell in places.items()}
-    first = min(max((len(", ".join(row)) for row in rows), default=0), console.width // 2)
-    for part in _fitting(columns, rows, texts, console.width - first - 2):
+    texts = {(", ".join(row), name): _cell(cell) for (row, name), cell in places.items()}
+    parts = _parts(rows, columns, texts, console.width)
+    if len(parts) > 1:
+        turned = {(name, row): text for (row, name), text in texts.items()}
+        if len(others := _parts(columns, rows, turned, console.width)) < len(parts):
+            rows, texts, parts = columns, turned, others
+    first = _first(rows, console.width)
+    for part in parts:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         table.add_column("", overflow="fold", min_width=first)
         for name in part:
             table.add_column(Text(name), justify="right", overflow="fold")
         for row in rows:
-            table.add_row(Text(", ".join(row)), *(texts.get((row, name), Text("")) for name in part))
+            table.add_row(Text(row), *(texts.get((row, name), Text("")) for name in part))
         console.print(table)
     for reason in _reasons(group):
         console.print(Text(reason), highlight=False)
@@ -104,20 +111,25 @@ def _places(group: pd.DataFrame) -> dict[tuple, Any]:
     return {(cell.row[:-1] or cell.row, cell.row[-1] if len(cell.row) > 1 else "result"): cell for cell in group.itertuples()}
 
 
-def _fitting(columns: list[str], rows: list[tuple], texts: dict[tuple, Text], width: int) -> Iterator[list[str]]:
-    """Cut the columns into parts that fit a width, each of one column at least."""
-    part: list[str] = []
+def _first(rows: list[str], width: int) -> int:
+    """How wide the rows' names may be."""
+    return min(max(map(len, rows), default=0), width // 2)
+
+
+def _parts(rows: list[str], columns: list[str], texts: dict[tuple[str, str], Text], width: int) -> list[list[str]]:
+    """Cut the columns into parts that fit a width beside the rows' names, each of one column at least."""
+    room = width - _first(rows, width) - 2
+    parts: list[list[str]] = []
     used = 0
     for name in columns:
         lines = [line for row in rows if (row, name) in texts for line in texts[row, name].plain.splitlines()]
         wide = max(map(len, [name, *lines])) + 3
-        if part and used + wide > width:
-            yield part
-            part, used = [], 0
-        part.append(name)
+        if not parts or used + wide > room:
+            parts.append([])
+            used = 0
+        parts[-1].append(name)
         used += wide
-    if part:
-        yield part
+    return parts
 
 
 def _cell(cell) -> Text:
