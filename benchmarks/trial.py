@@ -21,7 +21,8 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield events: {"preparing": name}, {"sampled": share}, then {"ceiling": ...} and {"cell": ...} for each result.
 
     request: input and weight as shapes; names; stride, padding ("same" or a pair), dilation, groups, dtype; threads;
-    seconds for each implementation. Raises ValueError, TypeError or LookupError for what nobody can compute.
+    seconds for each implementation. Raises ValueError, TypeError or LookupError for what nobody can compute, and
+    MemoryError for what does not fit.
     """
     import impls  # here, because asv imports every file of the suite, also beside a commit that has no impls
 
@@ -115,4 +116,7 @@ def _problem(impls: Any, request: dict[str, Any]) -> Problem:
     problem = Problem(n, c, h, w, k, r, s, request["stride"], tuple(padding), dilation, request["groups"], request["dtype"])
     # What nobody can compute is said once, by the arguments' own check, before anything is made.
     impls.load("cpu.loops").unsupported((n, c, h, w), (k, channels, r, s), **problem.arguments, dtype=problem.dtype)
+    from impls import checks
+
+    checks.require_memory(problem.bytes, f"input, weight and output of {problem.label}")
     return problem
