@@ -159,12 +159,12 @@ def _reasons(group: pd.DataFrame) -> list[str]:
     found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for cell in group.itertuples():
         if cell.status in ("skipped", "failed") or _text(cell.reason):
-            reason = _text(cell.reason) or "no reason recorded"
+            name = _text(cell.implementation)
+            # Said by its name, what one lacks would be told once for each of those who lack the same.
+            reason = (_text(cell.reason) or "no reason recorded").replace(f"unavailable: {name} ", "unavailable: it ")
             # A reason that names figures differs from cell to cell; its kind says it once.
             kind = reason.partition(":")[0] if reason.startswith("too slow here") else reason
-            found[f"FAILED, {kind}" if cell.status == "failed" else kind][_text(cell.implementation)].append(
-                ", ".join(cell.row)
-            )
+            found[f"FAILED, {kind}" if cell.status == "failed" else kind][name].append(", ".join(cell.row))
     names = group.implementation.dropna().unique()
     return [f"{_whom(holders, len(names))}{reason}" for reason, holders in found.items()]
 

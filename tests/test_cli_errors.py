@@ -335,7 +335,7 @@ MISTAKES = {
     "channels": (["1x3x16x16", "4x2x3x3", "cpu.loops"], ["(1, 3, 16, 16)", "(4, 2, 3, 3)", "groups=1"]),
     "a kernel larger than the image": (["1x3x16x16", "4x3x31x3", "cpu.loops"], ["larger than", "image"]),
     "an unknown implementation": ([*SHAPES, "cpu.lops"], ["'cpu.lops'", "cpu.loops"]),
-    "more than fits in memory": (["1x1x1000000x1000000", "1x1x3x3"], ["n1c1h1000000", "7,999,984,000,052 bytes", " are free"]),
+    "more than fits in memory": (["1x1x1000000x1000000", "1x1x3x3"], ["n1c1h1000000", "7,999,984,000,052 bytes", " free"]),
     "more threads than cores": ([*SHAPES, "cpu.loops", "--threads", str(CORES + 1)], [f"threads={CORES + 1}", " cores"]),
 }
 MORE = {

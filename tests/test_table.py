@@ -192,6 +192,10 @@ def reasons(*cells):
         ([failed("a", row, "why") for row in (SMALL, LARGE, HUGE)], ["a (3 rows): FAILED, why"]),
         ([failed("a", SMALL, "why"), skipped("a", LARGE, "why")], ["a (7x7): FAILED, why", "a (1024x1024): why"]),
         ([skipped("a", SMALL, None)], ["a (7x7): no reason recorded"]),
+        (
+            [skipped(name, SMALL, f"unavailable: {name} needs a GPU") for name in ("gpu.a", "gpu.b")] + [cell("c", SMALL)],
+            ["gpu.a (7x7), gpu.b (7x7): unavailable: it needs a GPU"],
+        ),
         ([failed("a", SMALL, "")], ["a (7x7): FAILED, no reason recorded"]),
         ([failed("a", ("x", "2"), "why")], ["a (x, 2): FAILED, why"]),
         ([cell("a", SMALL)], []),
