@@ -18,7 +18,13 @@ def main() -> None:
     verb, *rest = sys.argv[1:] or [""]
     if verb not in verbs:
         sys.exit(f"no verb is called {verb!r}; there are {' and '.join(verbs)}")
-    verbs[verb](json.loads(rest[0]) if rest else {})
+    try:
+        request = json.loads(rest[0]) if rest else {}
+    except ValueError as error:
+        sys.exit(f"the request is not JSON: {error}")
+    if not isinstance(request, dict):
+        sys.exit(f"the request is no JSON object: {rest[0]}")
+    verbs[verb](request)
 
 
 def attempt(request: dict[str, Any]) -> None:
@@ -38,10 +44,15 @@ def gallery(request: dict[str, Any]) -> None:
     from benchmarks import cell
     from benchmarks import gallery as pictures
 
+    if unknown := set(request) - {"names", "path"}:
+        sys.exit(f"no gallery: a request has names and path, not {', '.join(sorted(unknown))}")
+    names = request.get("names") or cell.implementations()
+    if not isinstance(names, list):
+        sys.exit(f"no gallery: names is a list, not {names!r}")
     path = Path(request.get("path") or Path(__file__).parents[1] / ".convbench" / "gallery.png")
     rows = []
     try:
-        for row in pictures.rows(request.get("names") or cell.implementations()):
+        for row in pictures.rows(names):
             said = sorted({str(picture) for picture in row.pictures.values() if isinstance(picture, str)})
             print(f"{row.name}: {'; '.join(said) or 'drawn'}", flush=True)
             rows.append(row)

@@ -55,7 +55,9 @@ def cached_reference(
     path = cache_folder() / f"{problem.label}-{key}.npz"
     try:
         with np.load(path) as stored:
-            return Reference(stored["positions"], stored["values"], stored["magnitudes"], of)
+            return Reference(
+                **{name: stored[name] for name in ("positions", "values", "magnitudes")}, of=of, level=float(stored["level"])
+            )
     except (OSError, ValueError, KeyError, EOFError):
         pass
     except Exception as error:  # numpy raises zipfile.BadZipFile, which importing zipfile to name would cost 5 ms

@@ -34,13 +34,15 @@ class WrongAnswer(AssertionError):
 class Reference:
     """Outputs at flat `positions` in float64, and for each the sum of |weight| |input| that bounds its rounding.
 
-    of: which of the problem's tensors they are elements of.
+    of: which of the problem's tensors they are elements of. level: the root mean square that random signs would give the
+    outputs of the whole padded images, of which stride and padding may have left hardly any to look at.
     """
 
     positions: np.ndarray
     values: np.ndarray
     magnitudes: np.ndarray
     of: str = "output"
+    level: float = 0.0
 
     def negated(self) -> Reference:
         """The reference of the negated input."""
@@ -69,7 +71,7 @@ def reference(problem: Problem, input: Any = None, weight: Any = None, output: A
         products = PRODUCTS[of](problem, input, weight, output, positions[part])
         values[part] = products.sum(axis=1)
         magnitudes[part] = np.abs(products, out=products).sum(axis=1)
-    return Reference(positions, values, magnitudes, of)
+    return Reference(positions, values, magnitudes, of, _level(problem, input, weight) if of == "output" else 0.0)
 
 
 def compare(problem: Problem, family: str, known: Reference, output: np.ndarray) -> Errors:
@@ -98,8 +100,10 @@ def compare_at(problem: Problem, family: str, known: Reference, values: np.ndarr
     # Sums of random signs are about magnitude / sqrt(terms). Where a few outputs happen to cancel further, their own norm
     # says nothing about the rounding in them.
     terms = max(1, operations.terms(problem, known.of))
-    expected = float(np.linalg.norm(known.magnitudes)) / math.sqrt(terms)
+    expected = float(np.linalg.norm(shared(family, known.magnitudes))) / math.sqrt(terms)
     norm = max(float(np.linalg.norm(known.values)), expected)
+    if family == "fft":  # its rounding is that of the whole image, wherever one looks
+        norm = max(norm, known.level * math.sqrt(len(known.positions)))
     relative = float(np.linalg.norm(difference)) / norm if norm else float(np.linalg.norm(difference))
     allowed_l2, factor = bounds(problem, family, terms)
     allowed = np.full_like(known.magnitudes, np.inf)
@@ -139,7 +143,8 @@ def bounds(problem: Problem, family: str, terms: int | None = None) -> tuple[flo
 
 def shared(family: str, magnitudes: np.ndarray) -> np.ndarray:
     """The sums by which each output's rounding is measured: its own or, with Winograd, whose outputs share the rounding of
-    their tile, the largest of all. An output that sees nothing but padding has the rounding of the pixels beside it."""
+    their tile, the largest of all. An output that sees nothing but padding has the rounding of the pixels beside it.
+    """
     return np.full_like(magnitudes, magnitudes.max(initial=0.0)) if family == "winograd" else magnitudes
 
 
@@ -211,6 +216,15 @@ def _of_bias(problem: Problem, input: Any, weight: Any, output: Any, positions: 
     """All n, p, q of the output, which a bias enters as it is: output[n, k, p, q]."""
     values = output[:, positions].swapaxes(0, 1).astype(np.float64)
     return values.reshape(len(positions), operations.terms(problem, "bias"))
+
+
+def _level(problem: Problem, input: Any, weight: Any) -> float:
+    """See Reference: by Parseval, the energy of every image times that of the kernels that meet it, over all pixels."""
+    (vertical, horizontal), groups = problem.padding, problem.groups
+    pixels = problem.n * problem.k * (problem.h + 2 * vertical) * (problem.w + 2 * horizontal)
+    images = np.einsum("nchw,nchw->c", input, input, dtype=np.float64).reshape(groups, -1)
+    kernels = np.einsum("kcrs,kcrs->kc", weight, weight, dtype=np.float64).reshape(groups, -1, images.shape[1]).sum(axis=1)
+    return math.sqrt(float((images * kernels).sum()) / max(1, pixels))
 
 
 PRODUCTS = {"output": _of_output, "input": _of_input, "weight": _of_weight, "bias": _of_bias}

@@ -22,7 +22,10 @@ CGROUP = Path("/sys/fs/cgroup")
 def belongs(owner: str) -> Callable[[Any], bool]:
     """Make the test of whether something is an array of its owner, "numpy", "cupy" or "torch"."""
     if owner == "numpy":
-        return lambda array: isinstance(array, np.ndarray)
+        # A masked array is one by class and another by what it means.
+        return lambda array: (
+            type(array) is np.ndarray or (isinstance(array, np.ndarray) and not isinstance(array, np.ma.MaskedArray))
+        )
     return lambda array: type(array).__module__.partition(".")[0] == owner and getattr(array, "is_cuda", owner == "cupy")
 
 

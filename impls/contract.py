@@ -148,6 +148,8 @@ def load(name: str, operation: str = "conv2d") -> Implementation:
         module = importlib.import_module(f"impls.{operation}.{name}")
     except Unavailable:
         raise
+    except OSError as error:  # a library that is there and cannot be loaded
+        raise Unavailable(f"{name} cannot be imported: {error}; install anew what the message names") from error
     except ImportError as error:
         cure = _cure(error)
         if cure is None:
@@ -174,7 +176,8 @@ def _cure(error: ImportError) -> str | None:
         return (
             "its compiled part is missing: install convbench where a C compiler is, with pip install ." if compiled else None
         )
-    return CURES.get(missing[0], "install what the message names")
+    what = "install what the message names" if isinstance(error, ModuleNotFoundError) else "it or what it needs is broken"
+    return CURES.get(missing[0], what)
 
 
 def _arguments_module(operation: str) -> Any:

@@ -58,6 +58,7 @@ BAD = {
     "input a number": (call(1.0, W), TypeError, ["input must be a NumPy array, not float"]),
     "input a NumPy number": (call(np.float32(1), W), TypeError, ["input must be a NumPy array, not float32"]),
     "input a memoryview": (call(memoryview(X), W), TypeError, ["input must be a NumPy array, not memoryview"]),
+    "input a masked array": (call(np.ma.masked_array(X), W), TypeError, ["input must be a NumPy array, not MaskedArray"]),
     "weight a list": (call(X, W.tolist()), TypeError, ["weight must be a NumPy array, not list"]),
     "weight None": (call(X, None), TypeError, ["weight must be a NumPy array, not NoneType"]),
     "bias a list": (call(X, W, [1.0] * 6), TypeError, ["bias must be a NumPy array, not list"]),

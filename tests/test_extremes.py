@@ -102,15 +102,31 @@ def test_a_pixel_that_is_not_finite_reaches_the_outputs_that_see_it(name, settin
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("taps", [(2, 2), (8, 8), (5, 10), (13, 13)], ids=str)
 @pytest.mark.parametrize("name", NAMES)
-def test_a_zero_tap_makes_nan_of_an_infinite_pixel(name, dtype):
+def test_large_kernels_spread_nothing_either(name, taps, dtype):
+    """Libraries change to a transform where kernels are large."""
     function = load(name)
+    if reason := function.unsupported((1, 1, 20, 21), (1, 1, *taps)):
+        pytest.skip(reason)
+    arrays = [fractions(shape, dtype) for shape in ((1, 1, 20, 21), (1, 1, *taps), (1,))]
+    arrays[0][0, 0, 15, 3] = math.nan
+    agree(function, arrays, {})
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("taps", [1, 3])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_zero_tap_makes_nan_of_an_infinite_pixel(name, taps, dtype):
+    function = load(name)
+    if reason := function.unsupported((1, 1, 9, 9), (1, 1, taps, taps)):
+        pytest.skip(reason)
     if name in LEAVES_OUT_ZEROS:
         assert "taps that are zero" in " ".join(sys.modules[f"impls.conv2d.{name}"].__doc__.split())
         pytest.skip("leaves out taps that are zero, as its file says")
-    arrays = [fractions(shape, dtype) for shape in ((1, 1, 9, 9), (1, 1, 3, 3), (1,))]
+    arrays = [fractions(shape, dtype) for shape in ((1, 1, 9, 9), (1, 1, taps, taps), (1,))]
     arrays[0][0, 0, 4, 4] = math.inf
-    arrays[1][0, 0, 1, 1] = 0
+    arrays[1][0, 0, taps // 2, taps // 2] = 0
     agree(function, arrays, {})
 
 
@@ -173,6 +189,7 @@ HUGE = {
     "input": ((1, 1, 1 << 20, 1 << 20), (1, 1, 3, 3), {}),
     "batch": ((1 << 40, 1, 3, 3), (1, 1, 3, 3), {}),
     "outputs": ((1, 1, 3, 3), (1 << 38, 1, 3, 3), {}),
+    "weight": ((1, 1 << 20, 3, 3), (1 << 20, 1 << 20, 3, 3), {}),
     "padding": ((1, 1, 3, 3), (1, 1, 3, 3), {"padding": 2**31 - 1}),
     "both": ((1 << 30, 1, 3, 3), (1 << 30, 1, 3, 3), {}),
     "all": ((1 << 28, 1, 3, 3), (1 << 28, 1, 3, 3), {"padding": 2**31 - 1}),
@@ -188,9 +205,9 @@ def test_what_fits_in_no_memory_is_refused_with_its_bytes(name, what, dtype):
     arrays = [np.broadcast_to(np.ones((), dtype), shape) for shape in shapes]
     n, c, h, w = shapes[0]
     pad = settings.get("padding", 0)
-    size = np.dtype(dtype).itemsize * (
-        n * c * (h + 2 * pad) * (w + 2 * pad) + n * shapes[1][0] * (h + 2 * pad - 2) * (w + 2 * pad - 2)
-    )
+    rows, columns = h + 2 * pad, w + 2 * pad
+    outputs = n * shapes[1][0] * (rows - 2) * (columns - 2)
+    size = np.dtype(dtype).itemsize * (n * c * rows * columns + math.prod(shapes[1]) + outputs)
     with pytest.raises(MemoryError) as caught:
         function(*arrays, **settings)
     text = str(caught.value)
@@ -198,30 +215,56 @@ def test_what_fits_in_no_memory_is_refused_with_its_bytes(name, what, dtype):
     assert text.endswith(" bytes of memory are free")
 
 
-# Work memory beyond input and output, in elements of a problem of 40x40 pixels, 8 channels and 8 outputs.
+# Work memory beyond input and output: what is said of it, and the kernel that it is tried with.
 WORK = {
-    "cpu.fft": "cpu.fft's transforms",
-    "cpu.windows": "the patch matrix",
-    "im2col.cython": "im2col.cython's patch matrix",
-    "im2col.indirect": "im2col.indirect's places",
-    "im2col.mec": "im2col.mec's lowered image",
-    "im2col.numba": "im2col.numba's patch matrix",
-    "im2col.strided": "the patch matrix",
-    "im2col.torch_unfold": "the patch matrix",
+    "cpu.cython_winograd": ("Winograd's tiles", 3),
+    "cpu.fft": ("cpu.fft's transforms", 7),
+    "cpu.numba_winograd": ("Winograd's tiles", 3),
+    "cpu.scipy_fft": ("cpu.scipy_fft's transforms", 7),
+    "cpu.scipy_oaconvolve": ("cpu.scipy_oaconvolve's transforms", 7),
+    "cpu.shift_matmul": ("cpu.shift_matmul's padded image and product", 7),
+    "cpu.windows": ("the patch matrix", 7),
+    "im2col.cython": ("im2col.cython's patch matrix", 7),
+    "im2col.indirect": ("im2col.indirect's places", 7),
+    "im2col.mec": ("im2col.mec's lowered image", 7),
+    "im2col.naive": ("the patch matrix", 7),
+    "im2col.numba": ("im2col.numba's patch matrix", 7),
+    "im2col.recursive": ("the patch matrix", 7),
+    "im2col.strided": ("the patch matrix", 7),
+    "im2col.torch_unfold": ("the patch matrix", 7),
 }
 
 
 @pytest.mark.parametrize("name", WORK)
 def test_work_memory_is_asked_for_too(name, monkeypatch):
-    function = load(name)
-    input, weight = np.ones((1, 8, 40, 40), "float32"), np.ones((1, 8, 7, 7), "float32")
-    own = 4 * (8 * 40 * 40 + 34 * 34)
+    function, (said, taps) = load(name), WORK[name]
+    input, weight = np.ones((1, 8, 40, 40), "float32"), np.ones((32, 8, taps, taps), "float32")
+    own = 4 * (input.size + weight.size + 32 * (41 - taps) ** 2)
     monkeypatch.setattr(checks, "UNASKED", 0)
     monkeypatch.setattr(checks, "free_memory", lambda: own + 1)
-    with pytest.raises(MemoryError, match=WORK[name] + r".* would take [\d,]+ bytes, and [\d,]+ bytes of memory are free"):
+    said = rf"^{said}.* would take [\d,]+ bytes, and {own + 1:,} bytes of memory are free$"
+    if name == "cpu.shift_matmul":  # which needs less than was asked for already where the output is large
+        weight = weight[:, :, :1, :1]
+        monkeypatch.setattr(checks, "free_memory", lambda: input.nbytes + weight.nbytes + 4 * 32 * 25 + 1)
+        said = said.partition(".*")[0]
+        with pytest.raises(MemoryError, match=said):
+            function(input, weight, stride=9)
+        return
+    with pytest.raises(MemoryError, match=said):
         function(input, weight)
     monkeypatch.setattr(checks, "free_memory", lambda: 100 * own)
-    assert function(input, weight)[0, 0, 0, 0] == pytest.approx(8 * 49)
+    assert function(input, weight)[0, 0, 0, 0] == pytest.approx(8 * taps**2)
+
+
+@pytest.mark.parametrize("name", ["cpu.torch", "cpu.torch_channels_last"])
+def test_torch_lays_out_patches_in_float64_alone(name, monkeypatch):
+    function = load(name)
+    input, weight = np.ones((1, 8, 40, 40)), np.ones((1, 8, 7, 7))
+    monkeypatch.setattr(checks, "UNASKED", 0)
+    monkeypatch.setattr(checks, "free_memory", lambda: 10 * input.nbytes)
+    with pytest.raises(MemoryError, match="the patch matrix"):
+        function(input, weight)
+    assert function(input.astype("float32"), weight.astype("float32"))[0, 0, 0, 0] == 8 * 49
 
 
 def test_memory_that_is_free_is_what_the_tightest_limit_leaves(tmp_path, monkeypatch):

@@ -48,6 +48,7 @@ def test_a_wrong_or_missing_one_has_words_and_no_picture(monkeypatch, tmp_path):
     right = impls.load("cpu.shift")
 
     def wrong(input, weight, **settings):
+        assert settings == {"padding": "same", "groups": 3}
         output = right(input, weight, **settings)
         output[0, 1, 0, 5] += 0.5
         return output
@@ -60,6 +61,7 @@ def test_a_wrong_or_missing_one_has_words_and_no_picture(monkeypatch, tmp_path):
         )
 
     monkeypatch.setattr(gallery.cell, "load", load)
+    monkeypatch.setattr(gallery.cell, "implementations", lambda: ["cpu.right", "cpu.wrong", "cpu.absent"])
     rows = list(gallery.rows(["cpu.right", "cpu.wrong", "cpu.absent"]))
     assert {type(picture) for picture in rows[0].pictures.values()} == {np.ndarray}
     assert all("worst at n=0, k=1, p=0, q=5" in reason for reason in rows[1].pictures.values())
@@ -86,6 +88,14 @@ def test_the_command_says_what_it_draws_and_where(tmp_path):
     ("arguments", "words"),
     [
         (["gallery", json.dumps({"names": ["cpu.shift"], "path": "/proc/no/gallery.png"})], "no gallery: "),
+        (
+            ["gallery", json.dumps({"names": ["cpu.shfit"]})],
+            "no gallery: no implementation of conv2d is called 'cpu.shfit'; did you",
+        ),
+        (["gallery", json.dumps({"names": "cpu.shift"})], "no gallery: names is a list, not 'cpu.shift'"),
+        (["gallery", json.dumps({"name": ["cpu.shift"]})], "no gallery: a request has names and path, not name"),
+        (["gallery", "cpu.shift"], "the request is not JSON"),
+        (["gallery", "[]"], "the request is no JSON object"),
         (["galery"], "no verb is called 'galery'; there are try and gallery"),
         ([], "there are try and gallery"),
     ],

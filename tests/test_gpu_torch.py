@@ -9,6 +9,7 @@ from gpu_problems import DTYPES, LABELS, SETTINGS, judge, lying_anyhow, whole_nu
 from gpu_stand_ins import on_the_cpu, torch_on_the_cpu
 
 import impls
+from benchmarks import inputs
 from benchmarks.problems import Problem
 from impls.contract import declaration
 
@@ -110,6 +111,35 @@ def test_cudnn_is_set_for_the_call_alone(name, before, load, monkeypatch):
     assert (enabled, benchmark) == (True, False)
     assert (precision == "tf32") is CUDNN[name]
     assert cudnn() == around
+
+
+@pytest.mark.parametrize("before", BEFORE)
+@pytest.mark.parametrize("operation", ["conv_transpose2d", "conv2d_backward"])
+@pytest.mark.usefixtures("settings")
+def test_in_the_other_direction_cudnn_is_set_for_the_call_alone(operation, before, monkeypatch):
+    BEFORE[before]()
+    around, within = (*cudnn(), BACKENDS.cudnn.deterministic), []
+    with torch_on_the_cpu():
+        function = impls.load("gpu.torch", operation)
+
+    def spy(*arguments):
+        within.append((*cudnn(), BACKENDS.cudnn.deterministic))
+        return real(*arguments)
+
+    problem = Problem.parse("n2c4h7w7k6r3s3p1g2")
+    arrays = [torch.from_numpy(array) for array in inputs.make(problem, operation)]
+    if operation == "conv_transpose2d":
+        real = torch.nn.functional.conv_transpose2d
+        monkeypatch.setattr("torch.nn.functional.conv_transpose2d", spy)
+        function.function.__wrapped__(*arrays, None, (1, 1), (1, 1), (0, 0), 2, (1, 1))
+    else:
+        real = torch.ops.aten.convolution_backward
+        monkeypatch.setattr(torch.ops.aten, "convolution_backward", spy)
+        function.function.__wrapped__(*arrays, (1, 1), ((1, 1), (1, 1)), (1, 1), 2)
+    ((enabled, benchmark, precision, deterministic),) = within
+    assert (enabled, benchmark, deterministic) == (True, False, True)
+    assert precision != "tf32"
+    assert (*cudnn(), BACKENDS.cudnn.deterministic) == around
 
 
 @pytest.mark.parametrize("before", [word for word in BEFORE if word != "TF32 everywhere"])

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from scipy.signal import correlate2d
 from torch.nn import functional
 
+import impls
 from benchmarks import oracle, problems
 from benchmarks.oracle import WrongAnswer
 from benchmarks.problems import Problem
@@ -571,3 +572,19 @@ def test_a_sample_meets_every_channel_and_every_image(label):
     n, k, _, _ = np.unravel_index(oracle._positions(problem), problem.output_shape)
     assert set(k) == set(range(problem.k))
     assert set(n) == set(range(problem.n))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e3, 1e-3])
+@pytest.mark.parametrize("label", ["n1c1h8w8k1r3s3t100p7", "n1c1h6w6k1r1s1t2p1", "n2c4h9w9k6r3s3t5p4g2"])
+def test_a_transform_is_judged_by_its_image_where_outputs_see_little_of_it(label, scale):
+    """Whatever the scale of the data; and what is wrong by more than rounding is wrong."""
+    problem = Problem.parse(label)
+    random = np.random.default_rng(0)
+    input, weight = (random.uniform(-1, 1, shape).astype("float32") for shape in (problem.input_shape, problem.weight_shape))
+    input *= np.float32(scale)
+    known = oracle.reference(problem, input, weight)
+    output = impls.load("cpu.fft")(input, weight, **problem.arguments)
+    oracle.compare(problem, "fft", known, output)
+    output[0, 0, 0, 0] += 1e-4 * known.level * math.sqrt(output.size)
+    with pytest.raises(WrongAnswer, match="relative L2 error"):
+        oracle.compare(problem, "fft", known, output)

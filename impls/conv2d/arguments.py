@@ -17,7 +17,7 @@ from impls.checks import Pair
 class Geometry(NamedTuple):
     """Stride and dilation as pairs, padding as ((top, bottom), (left, right)), and the output's shape (N, K, P, Q).
 
-    elements: of the padded input and the output together, which have to fit in memory.
+    elements: of the padded input, the weight and the output together, which have to fit in memory.
     """
 
     stride: Pair
@@ -55,7 +55,8 @@ def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, 
             checks.require_bias(bias, shapes[1][0])
         if limits and (reason := refuse(*shapes, *settings, dtype)):
             raise NotImplementedError(reason)
-        if found.elements > checks.UNASKED // 8:
+        # A device has memory of its own, and its library says itself what does not fit.
+        if found.elements > checks.UNASKED // 8 and arrays == "numpy":
             count = found.elements * checks.ITEMSIZE[dtype]
             checks.require_memory(count, f"conv2d of input {shapes[0]} and weight {shapes[1]}")
         return input, weight, bias, found.stride, found.padding, found.dilation, settings[3]
@@ -129,7 +130,7 @@ def geometry(
             f"more than input {input_shape} with padding={padding} has"
         )
     padded = n * c * (h + sum(pads[0])) * (w + sum(pads[1]))
-    return Geometry(strides, pads, dilations, output, padded + math.prod(output))
+    return Geometry(strides, pads, dilations, output, padded + math.prod(weight_shape) + math.prod(output))
 
 
 def _padding(padding: Any, spans: Pair, strides: Pair) -> tuple[Pair, Pair]:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from impls import checks
 from impls.conv2d import geometry
 from impls.conv2d.arguments import output_shape
 
@@ -34,6 +35,9 @@ def conv2d(forward: Callable, backward: Callable, input, weight, bias, stride, p
     factors = np.kron(G, G).astype(weight.dtype) @ weight.reshape(-1, 9).T
     factors = factors.reshape(36, groups, k // groups, c // groups)
     most = max(1, WORK // (36 * (c + k) * tiles_x * input.itemsize))
+    rows = min(most, n * tiles_y)
+    work = 36 * ((c + k) * rows * tiles_x + k * c // groups) * input.itemsize
+    checks.require_memory(work + input.nbytes + output.nbytes, "Winograd's tiles, products and weights")
     for first in range(0, n * tiles_y, most):
         rows = min(most, n * tiles_y - first)
         tiles = np.empty((6, 6, c, rows, tiles_x), input.dtype)

@@ -1,8 +1,8 @@
 """Winograd's F(4x4, 3x3) in Numba: tiles transformed row by row and threaded over channels, products by BLAS.
 
 Lavin and Gray, arXiv 1509.09308; see impls/conv2d/winograd.py. A quarter of 2 N K P Q (C/g) R S FLOPs in the products,
-and the transforms; extra memory: 8 MB of tiles and 4 K C/g transformed weights for each of the 9 given. Rounds more
-than a direct sum.
+and the transforms; extra memory: 8 MB of tiles and products, or one row of tiles where that is more, and 4 K C/g
+transformed weights for each of the 9 given. Rounds more than a direct sum.
 """
 
 import numpy as np

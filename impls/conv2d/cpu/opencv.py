@@ -1,9 +1,12 @@
-"""OpenCV's filter2D for every pair of channels: vectorised loops for small kernels, a Fourier transform from about 11x11 up.
+"""OpenCV's filter2D for every pair of channels: vectorised loops for small kernels, a Fourier transform for large ones.
 
-2 N K P Q (C/g) R S FLOPs or fewer; extra memory: the padded image and one image of results. filter2D has neither stride
-nor dilation, and leaves out taps that are zero, so that there a NaN or infinite pixel does not count.
+2 N K P Q (C/g) R S FLOPs or fewer; extra memory: the padded image unless the padding keeps the size, and one image of
+results. filter2D has neither stride nor dilation, and leaves out taps that are zero, so that there a NaN or infinite
+pixel does not count. By Fourier it rounds whole numbers too.
 https://docs.opencv.org/4.x/d4/d86/group__imgproc__filter.html
 """
+
+import math
 
 import cv2
 import numpy as np
@@ -11,6 +14,8 @@ import numpy as np
 from impls.contract import implementation
 from impls.conv2d import geometry
 from impls.conv2d.arguments import output_shape
+
+FOURIER = 50  # taps from which OpenCV may transform; in float32 it begins at 11x11
 
 
 @implementation(
@@ -35,6 +40,6 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
             else:
                 output[n, j] = plane
     geometry.add_bias(output, bias)
-    if max(kernel) < 11:
+    if math.prod(kernel) < FOURIER:
         return output
     return geometry.if_finite(output, input, weight, bias, stride, padding, dilation, groups)

@@ -1,7 +1,7 @@
 """scipy.signal.convolve2d for every pair of channels, the kernel turned round.
 
-2 N K P Q (C/g) R S FLOPs, one image of extra memory. SciPy's function has neither stride nor dilation.
-https://docs.scipy.org/doc/scipy/reference/generated/scipy.signal.convolve2d.html
+2 N K P Q (C/g) R S FLOPs, extra memory: the padded image and one image of results. SciPy's function has neither stride
+nor dilation. https://docs.scipy.org/doc/scipy/reference/generated/scipy.signal.convolve2d.html
 """
 
 import numpy as np

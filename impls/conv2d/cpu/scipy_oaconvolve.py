@@ -8,6 +8,7 @@ neither stride nor dilation.
 import numpy as np
 from scipy.signal import oaconvolve
 
+from impls import checks
 from impls.contract import implementation
 from impls.conv2d import geometry
 from impls.conv2d.arguments import output_shape
@@ -23,6 +24,9 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
     image = geometry.pad(input, padding)
     output = np.zeros(output_shape(input.shape, weight.shape, stride, padding, dilation), input.dtype)
+    # Two transforms of a plane, their product and the way back, each about as large as two planes.
+    plane = image[0, 0].nbytes if len(image) else 0
+    checks.require_memory(8 * plane + image.nbytes + output.nbytes, "cpu.scipy_oaconvolve's transforms")
     outputs, channels = len(weight) // groups, weight.shape[1]
     for n, k, c in np.ndindex(len(input), len(weight), channels):
         output[n, k] += oaconvolve(image[n, k // outputs * channels + c], weight[k, c, ::-1, ::-1], mode="valid")

@@ -6,6 +6,7 @@ K such images. The fastest form of a post on writing a convolution in PyTorch; h
 
 import numpy as np
 
+from impls import checks
 from impls.contract import implementation
 from impls.conv2d.arguments import output_shape
 from impls.conv2d.geometry import add_bias, pad
@@ -18,6 +19,8 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     output = np.zeros(output_shape(input.shape, weight.shape, stride, padding, dilation), input.dtype)
     height, width = (stride[axis] * (output.shape[2 + axis] - 1) + 1 for axis in (0, 1))
     k, channels, taps_y, taps_x = weight.shape
+    product_bytes = k * image[0, 0].size * image.itemsize if len(image) else 0
+    checks.require_memory(image.nbytes + output.nbytes + product_bytes, "cpu.shift_matmul's padded image and product")
     # One image at a time, its channels as rows: (groups, K/groups, C/groups) @ (groups, C/groups, H W).
     factors = weight.reshape(groups, k // groups, channels, taps_y, taps_x)
     for source, target in zip(image, output, strict=True):

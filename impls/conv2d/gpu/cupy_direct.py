@@ -36,11 +36,11 @@ extern "C" __global__ void conv2d(
             const T* image = input + (n * channels + first + c) * (long long)height * width;
             const T* taps = weight + ((long long)k * group_channels + c) * taps_y * taps_x;
             for (int r = 0; r < taps_y; ++r) {
-                int y = p * stride_y + r * dilation_y - top;
+                long long y = (long long)p * stride_y + (long long)r * dilation_y - top;
                 if (y < 0 || y >= height) continue;
                 for (int s = 0; s < taps_x; ++s) {
-                    int x = q * stride_x + s * dilation_x - left;
-                    if (x >= 0 && x < width) sum += taps[r * taps_x + s] * image[(long long)y * width + x];
+                    long long x = (long long)q * stride_x + (long long)s * dilation_x - left;
+                    if (x >= 0 && x < width) sum += taps[(long long)r * taps_x + s] * image[y * width + x];
                 }
             }
         }

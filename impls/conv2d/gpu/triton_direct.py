@@ -44,7 +44,9 @@ def _tile(
     TAPS: tl.constexpr,
     OUTPUTS: tl.constexpr,
 ):
-    pixels, taps = out_height * out_width, channels * taps_y * taps_x
+    # In 64 bits: an image or an array may have more elements than 32 can count.
+    pixels = tl.cast(out_height, tl.int64) * out_width
+    taps = channels * taps_y * taps_x
     # One long axis of programs, since the others end at 65535: blocks of pixels, in blocks of outputs, in groups, in images.
     program = tl.program_id(0)
     pixel = program % tl.cdiv(pixels, PIXELS) * PIXELS + tl.arange(0, PIXELS)
@@ -52,7 +54,6 @@ def _tile(
     k = program % tl.cdiv(outputs, OUTPUTS) * OUTPUTS + tl.arange(0, OUTPUTS)
     program = program // tl.cdiv(outputs, OUTPUTS)
     group = program % groups
-    # In 64 bits: an array may have more elements than 32 can count.
     image = input + program.to(tl.int64) * channels * height * width
     kernels = weight + (group * outputs + k).to(tl.int64)[:, None] * taps
     y = (pixel // out_width * stride_y - top)[None, :]

@@ -9,7 +9,7 @@ import numpy as np
 
 from impls.contract import implementation
 from impls.conv2d.arguments import output_shape
-from impls.conv2d.geometry import add_bias
+from impls.conv2d.geometry import add_bias, require_patches
 
 
 def _unravel(index, shape):
@@ -42,6 +42,7 @@ def im2col(image, kernel, pixels, stride, before, dilation, *, fill=0):
 def multiply(im2col, input, weight, output, stride, padding, dilation, groups):
     """Fill output (N, K, P, Q) with the products of weight and the patch matrix that im2col makes of each image."""
     _, k, p, q = output.shape
+    require_patches(input[:1], weight.shape[2:], (p, q))  # an image at a time
     before = [pad[0] for pad in padding]
     matrix = weight.reshape(groups, k // groups, -1)
     for image, result in zip(input, output, strict=True):

@@ -2,7 +2,7 @@
 
 N-dimensional, with a fill value, down to im2col.naive for one axis. A line of the image is needed by every window row
 that touches it, so its patches are kept once made: one in R of the naive steps, N C H Q S. 2 N K P Q (C/g) R S FLOPs in
-the product; extra memory: the patch matrix and the kept lines. From the seed's course page, which asks what one can say
+the product; extra memory: the patch matrix and the kept lines. From a course page on profiling, which asks what one can say
 of it.
 """
 

@@ -1,7 +1,7 @@
 """A patch matrix as a strided view, copied once, then one matrix product.
 
-2 N K P Q (C/g) R S FLOPs; extra memory: the patch matrix, N C R S P Q elements. im2col: Chellapilla, Puri and Simard,
-High Performance Convolutional Neural Networks for Document Processing, 2006.
+2 N K P Q (C/g) R S FLOPs; extra memory: the padded image and the patch matrix, N C R S P Q elements. im2col:
+Chellapilla, Puri and Simard, High Performance Convolutional Neural Networks for Document Processing, 2006.
 """
 
 import numpy as np

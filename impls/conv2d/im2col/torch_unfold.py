@@ -1,6 +1,7 @@
 """torch.nn.functional.unfold, then one matrix product.
 
-2 N K P Q (C/g) R S FLOPs; extra memory: the patch matrix, N C R S P Q elements.
+2 N K P Q (C/g) R S FLOPs; extra memory: the patch matrix, N C R S P Q elements, and where the padding
+is uneven the padded image.
 https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.unfold.html
 """
 
