@@ -1,7 +1,8 @@
 """Fast Fourier transforms batched over channels: one for every image and kernel, products summed.
 
-Mathieu, Henaff and LeCun, arXiv 1312.5851. About 5 H W log2(H W) FLOPs a transform, N C + K C/g + N K of them, and
-4 N K (C/g) H W for the products, whatever the kernel's size; extra memory: the transforms, each as large as its image.
+Mathieu, Henaff and LeCun, arXiv 1312.5851. About 5 H W log2(H W) FLOPs a transform, N C + K C/g + N K of them, and 4 N
+K (C/g) H W for the products, whatever the kernel's size; extra memory: the transforms, each as large as its image, and
+their copies in the products' order.
 """
 
 import numpy as np
