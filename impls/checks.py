@@ -97,6 +97,12 @@ def positive(name: str, value: Any) -> int:
     return value
 
 
+def require_sides(input_shape: tuple[int, ...]) -> None:
+    """Raise ValueError for images with a side longer than every library underneath can count."""
+    if max(input_shape[2:]) > LARGEST:
+        raise ValueError(f"input must have no side of more than {LARGEST} pixels, not shape {input_shape}")
+
+
 def require_bias(bias: Any, outputs: int) -> None:
     """Raise ValueError for a bias that does not have one value per output channel."""
     if tuple(bias.shape) != (outputs,):

@@ -115,6 +115,13 @@ BAD = {
         )
         for value in (0, -1, 1.5, "2", None, (1, 1))
     },
+    # Sizes beyond 32 bits
+    "input too wide": (
+        call(np.broadcast_to(X[:, :, :, :1], (1, 4, 5, 2**31)), W),
+        ValueError,
+        ["no side of more than 2147483647 pixels", "(1, 4, 5, 2147483648)"],
+    ),
+    "input too high": (call(np.broadcast_to(X[:, :, :1], (1, 4, 2**40, 6)), W), ValueError, ["2147483647 pixels"]),
     # Sizes of zero, but for the batch
     **{
         f"input {shape}": (call(ones(*shape), W, padding=3), ValueError, ["input", f"not shape {shape}"])

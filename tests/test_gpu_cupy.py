@@ -8,7 +8,9 @@ from gpu_problems import DTYPES, LABELS, SETTINGS, judge, lying_anyhow, outside,
 from gpu_stand_ins import cupy_on_numpy, on_numpy, replaced
 
 import impls
+from benchmarks import inputs
 from benchmarks.problems import Problem
+from impls import checks
 from impls.contract import declaration
 
 NAMES = [name for name in impls.names(device="cuda") if declaration(name)["arrays"] == "cupy" and "numba" not in name]
@@ -109,3 +111,16 @@ def test_stand_in_refuses_numpy_in_the_middle():
         with pytest.raises((AssertionError, TypeError)):
             wrong()
     assert type(array[0] * 2) is type(array.sum()) is type(array)
+
+
+@pytest.mark.parametrize("operation", ["conv2d", "conv_transpose2d", "conv2d_backward"])
+def test_a_device_is_not_judged_by_the_memory_of_its_host(operation, monkeypatch):
+    monkeypatch.setattr(checks, "UNASKED", 0)
+    monkeypatch.setattr(checks, "free_memory", lambda: 0)
+    problem = Problem.parse("n1c2h5w6k2r3s3")
+    arrays = inputs.make(problem, operation)
+    with replaced(cupy_on_numpy()):
+        device = impls.load("gpu.cupy_direct", operation)
+    on_numpy(device, *arrays)
+    with pytest.raises(MemoryError, match=f"^{operation} of input .* and 0 bytes of memory are free"):
+        impls.load("cpu.shift", operation)(*arrays)

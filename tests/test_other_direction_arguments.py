@@ -242,6 +242,11 @@ def test_what_does_not_fit_in_memory_is_refused(operation, name, monkeypatch):
     arrays, settings = ((one[:, :, :2, :2], tap), {"stride": 20_000}) if operation == TRANSPOSE else ((one, one, tap), {})
     with pytest.raises(MemoryError, match=rf"^{operation} of input .* and weight \(1, 1, 1, 1\) would take .* bytes"):
         load(operation, name)(*arrays, **settings)
+    # The weight counts as well.
+    one = np.broadcast_to(np.float32(1), (1, 20_000, 1, 1))
+    wide = np.broadcast_to(np.float32(1), (20_000, 20_000, 1, 1))
+    with pytest.raises(MemoryError, match=rf"^{operation} of input .* would take .* bytes"):
+        load(operation, name)(*((one, wide) if operation == TRANSPOSE else (one, one, wide)))
 
 
 @each

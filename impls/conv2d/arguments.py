@@ -114,6 +114,7 @@ def geometry(
     (n, c, h, w), (k, channels, r, s) = input_shape, weight_shape
     if min(c, h, w) < 1:
         raise ValueError(f"input must have no dimension of zero but the first, not shape {input_shape}")
+    checks.require_sides(input_shape)
     if min(weight_shape) < 1:
         raise ValueError(f"weight must have no dimension of zero, not shape {weight_shape}")
     if c % groups or k % groups or channels != c // groups:

@@ -6,7 +6,6 @@ They are those of conv2d, as impls/conv2d/arguments.py checks them, and the grad
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -40,9 +39,9 @@ def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, 
         found = _geometry(*shapes, settings)
         if limits and (reason := refuse(*shapes, *settings, dtype)):
             raise NotImplementedError(reason)
-        # The padded input and the output with it, and a gradient for each.
-        elements = 2 * found.elements + math.prod(shapes[2])
-        if elements > checks.UNASKED // 8:
+        # The padded input, the weight and the output, and a gradient for each.
+        elements = 2 * found.elements
+        if elements > checks.UNASKED // 8 and arrays == "numpy":  # a device has memory of its own
             count = elements * checks.ITEMSIZE[dtype]
             checks.require_memory(count, f"conv2d_backward of input {shapes[1]} and weight {shapes[2]}")
         return grad_output, input, weight, found.stride, found.padding, found.dilation, settings[3]

@@ -18,7 +18,7 @@ from impls.checks import Pair
 class Geometry(NamedTuple):
     """Every setting as a pair, and the output's shape (N, K, P, Q).
 
-    elements: of the input and of the output with its padding still on, which have to fit in memory.
+    elements: of the input, the weight and the output with its padding still on, which have to fit in memory.
     """
 
     stride: Pair
@@ -59,7 +59,7 @@ def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, 
             checks.require_bias(bias, found.output[1])
         if limits and (reason := refuse(*shapes, *settings, dtype)):
             raise NotImplementedError(reason)
-        if found.elements > checks.UNASKED // 8:
+        if found.elements > checks.UNASKED // 8 and arrays == "numpy":  # a device has memory of its own
             count = found.elements * checks.ITEMSIZE[dtype]
             checks.require_memory(count, f"conv_transpose2d of input {shapes[0]} and weight {shapes[1]}")
         return input, weight, bias, found.stride, found.padding, found.output_padding, settings[3], found.dilation
@@ -127,6 +127,7 @@ def geometry(
     mores = checks.pair("output_padding", output_padding, 0)
     if min(input_shape[1:]) < 1:
         raise ValueError(f"input must have no dimension of zero but the first, not shape {input_shape}")
+    checks.require_sides(input_shape)
     if min(weight_shape) < 1:
         raise ValueError(f"weight must have no dimension of zero, not shape {weight_shape}")
     if input_shape[1] != weight_shape[0] or input_shape[1] % groups:
@@ -146,4 +147,4 @@ def geometry(
             f"of input {input_shape} and weight {weight_shape} with stride={strides} and dilation={dilations}"
         )
     whole = output[0] * output[1] * (output[2] + 2 * pads[0]) * (output[3] + 2 * pads[1])
-    return Geometry(strides, pads, mores, dilations, output, math.prod(input_shape) + whole)
+    return Geometry(strides, pads, mores, dilations, output, math.prod(input_shape) + math.prod(weight_shape) + whole)
