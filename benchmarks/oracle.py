@@ -100,15 +100,15 @@ def compare_at(problem: Problem, family: str, known: Reference, values: np.ndarr
     # Sums of random signs are about magnitude / sqrt(terms). Where a few outputs happen to cancel further, their own norm
     # says nothing about the rounding in them.
     terms = max(1, operations.terms(problem, known.of))
-    expected = float(np.linalg.norm(shared(family, known.magnitudes))) / math.sqrt(terms)
+    expected = float(np.linalg.norm(known.magnitudes)) / math.sqrt(terms)
     norm = max(float(np.linalg.norm(known.values)), expected)
-    if family == "fft":  # its rounding is that of the whole image, wherever one looks
+    if family in ("fft", "winograd"):  # their rounding is that of the whole image or tile, wherever one looks
         norm = max(norm, known.level * math.sqrt(len(known.positions)))
     relative = float(np.linalg.norm(difference)) / norm if norm else float(np.linalg.norm(difference))
     allowed_l2, factor = bounds(problem, family, terms)
     allowed = np.full_like(known.magnitudes, np.inf)
     if math.isfinite(factor):
-        allowed = factor * UNIT[problem.dtype] * shared(family, known.magnitudes)
+        allowed = factor * UNIT[problem.dtype] * shared(family, known.magnitudes, known.level)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = np.where(difference > 0, difference / allowed, 0.0)
     worst = int(np.argmax(np.where(np.isnan(ratios), np.inf, ratios)))
@@ -141,11 +141,11 @@ def bounds(problem: Problem, family: str, terms: int | None = None) -> tuple[flo
     return 3e-6 * scale * max(1.0, math.sqrt(terms / 5000)), terms + 2.0
 
 
-def shared(family: str, magnitudes: np.ndarray) -> np.ndarray:
+def shared(family: str, magnitudes: np.ndarray, level: float) -> np.ndarray:
     """The sums by which each output's rounding is measured: its own or, with Winograd, whose outputs share the rounding of
     their tile, the largest of all. An output that sees nothing but padding has the rounding of the pixels beside it.
     """
-    return np.full_like(magnitudes, magnitudes.max(initial=0.0)) if family == "winograd" else magnitudes
+    return np.full_like(magnitudes, magnitudes.max(initial=level)) if family == "winograd" else magnitudes
 
 
 def _positions(problem: Problem, of: str = "output") -> np.ndarray:

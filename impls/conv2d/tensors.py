@@ -15,6 +15,15 @@ def tensor(array: np.ndarray) -> torch.Tensor:
     return torch.from_numpy(array)
 
 
+def kernels(weight: np.ndarray) -> torch.Tensor:
+    """A weight as a tensor in the usual order of memory.
+
+    Of weights in other orders torch 2.13 takes some with groups and a side of one for what they are not, reads past them
+    and gives wrong sums.
+    """
+    return tensor(np.ascontiguousarray(weight))
+
+
 def pad_unevenly(image: torch.Tensor, padding: tuple[Pair, Pair]) -> tuple[torch.Tensor, Pair]:
     """Return an image and a padding torch's operators accept: one number an axis, so uneven padding is done first."""
     (top, bottom), (left, right) = padding

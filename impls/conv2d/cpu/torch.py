@@ -9,7 +9,7 @@ from torch.nn import functional
 from impls.contract import implementation
 from impls.conv2d.arguments import output_shape
 from impls.conv2d.geometry import require_patches
-from impls.conv2d.tensors import pad_unevenly, tensor
+from impls.conv2d.tensors import kernels, pad_unevenly, tensor
 
 
 @implementation(device="cpu", family="library", summary="torch.nn.functional.conv2d")
@@ -19,4 +19,4 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
         require_patches(input, weight.shape[2:], output_shape(input.shape, weight.shape, stride, padding, dilation)[2:])
     image, padding = pad_unevenly(tensor(input), padding)
     start = None if bias is None else tensor(bias)
-    return functional.conv2d(image, tensor(weight), start, stride, padding, dilation, groups).numpy()
+    return functional.conv2d(image, kernels(weight), start, stride, padding, dilation, groups).numpy()

@@ -11,7 +11,7 @@ from torch.nn import functional
 from impls.contract import implementation
 from impls.conv2d.arguments import output_shape
 from impls.conv2d.geometry import require_patches
-from impls.conv2d.tensors import pad_unevenly, tensor
+from impls.conv2d.tensors import kernels, pad_unevenly, tensor
 
 
 @implementation(device="cpu", family="library", summary="torch: channels last, the copies included")
@@ -20,6 +20,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     if input.dtype == "float64":  # for which torch has a patch matrix of the whole batch alone
         require_patches(input, weight.shape[2:], output_shape(input.shape, weight.shape, stride, padding, dilation)[2:])
     image, padding = pad_unevenly(tensor(input), padding)
-    image, taps = (each.contiguous(memory_format=torch.channels_last) for each in (image, tensor(weight)))
+    image = image.contiguous().contiguous(memory_format=torch.channels_last)
+    taps = kernels(weight).contiguous(memory_format=torch.channels_last)
     start = None if bias is None else tensor(bias)
     return functional.conv2d(image, taps, start, stride, padding, dilation, groups).numpy()

@@ -12,7 +12,7 @@ import torch
 from torch.nn import functional
 
 from impls.contract import Unavailable, implementation
-from impls.conv2d.tensors import pad_unevenly, tensor
+from impls.conv2d.tensors import kernels, pad_unevenly, tensor
 
 if not shutil.which(os.environ.get("CXX", "g++")):
     raise Unavailable("cpu.torch_compile needs a C++ compiler; install g++ or name one with CXX")
@@ -24,7 +24,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     image, padding = pad_unevenly(tensor(input), padding)
     start = None if bias is None else tensor(bias)
     with torch.no_grad():
-        return _compiled()(image, tensor(weight), start, stride, padding, dilation, groups).numpy()
+        return _compiled()(image, kernels(weight), start, stride, padding, dilation, groups).numpy()
 
 
 @functools.cache
