@@ -259,7 +259,7 @@ def test_repeated_memory(name):
 def test_sides_of_one_in_every_order_of_memory(name):
     """Strides say nothing where a side is one, and a library that reads an order from them reads the wrong one.
 
-    torch 2.13 gave wrong sums for weights in some of these orders, and now and then read beyond them.
+    torch 2.13 gave wrong sums for weights in some of these orders, and not the same ones every time.
     """
     function = load(name)
     for what in (

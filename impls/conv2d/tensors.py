@@ -18,8 +18,8 @@ def tensor(array: np.ndarray) -> torch.Tensor:
 def kernels(weight: np.ndarray) -> torch.Tensor:
     """A weight as a tensor in the usual order of memory.
 
-    Of weights in other orders torch 2.13 takes some with groups and a side of one for what they are not, reads past them
-    and gives wrong sums.
+    Of weights in other orders torch 2.13 takes some, with groups and a side of one, for what they are not: its sums
+    are wrong.
     """
     return tensor(np.ascontiguousarray(weight))
 
