@@ -172,11 +172,11 @@ def too_slow(name: str, problem: Problem, operation: str = "conv2d") -> str | No
         "outputs": (problem.outputs, "outputs"),
     }
     for kind, limit in _limits(name, operation).items():
-        if kind == "on_request":
-            continue
-        if kind in ("problems", "only"):
-            if (problem.label in limit) == (kind == "problems"):
-                return "declared so for this problem" if kind == "problems" else "declared so for all but named layers"
+        if kind == "problems" and problem.label in limit:
+            return "declared so for this problem"
+        if kind == "only" and problem.label not in limit:
+            return "declared so for all but named layers"
+        if kind not in work:
             continue
         amount, unit = work[kind]
         if amount > limit:

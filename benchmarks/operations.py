@@ -70,10 +70,9 @@ def flops(operation: str, problem: Problem) -> int:
 def describe(operation: str, problem: Problem) -> dict[str, Any]:
     """What travels to the readers of results; bytes are the least traffic, every array once."""
     given, returned = OPERATIONS[operation].given, OPERATIONS[operation].returned
-    size = {"float32": 4, "float64": 8}[problem.dtype]
     return {
         **problem.describe(),
         "output": list(shape(problem, returned[0])),
         "flops": flops(operation, problem),
-        "bytes": size * sum(math.prod(shape(problem, tensor)) for tensor in (*given, *returned)),
+        "bytes": problem.itemsize * sum(math.prod(shape(problem, tensor)) for tensor in (*given, *returned)),
     }

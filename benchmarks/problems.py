@@ -118,12 +118,16 @@ class Problem:
         return 2 * self.outputs * self.taps
 
     @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return {"float32": 4, "float64": 8}[self.dtype]
+
+    @property
     def bytes(self) -> int:
         """Least traffic: input, weight and output once each."""
-        size = {"float32": 4, "float64": 8}[self.dtype]
         n, c, h, w = self.input_shape
         k, channels, r, s = self.weight_shape
-        return size * (n * c * h * w + k * channels * r * s + self.outputs)
+        return self.itemsize * (n * c * h * w + k * channels * r * s + self.outputs)
 
     @property
     def arguments(self) -> dict[str, Any]:

@@ -123,6 +123,16 @@ def require_limits(limits: Mapping[str, Any], *known: str) -> None:
         raise ValueError(f"limits may name {', '.join(known[:-1])} and {known[-1]}, not {', '.join(sorted(unknown))}")
 
 
+def require_room(owner: str, elements: int, dtype: str, operation: str, *shapes: tuple[int, ...]) -> None:
+    """Raise MemoryError where so many elements of a call with these shapes of input and weight would not fit.
+
+    A device has memory of its own, and its library says itself what does not fit.
+    """
+    count = elements * ITEMSIZE[dtype]
+    if owner == "numpy" and count > UNASKED:  # asked before it is worded: this runs before every call
+        require_memory(count, "{} of input {} and weight {}".format(operation, *shapes))
+
+
 def require_memory(count: int, what: str) -> None:
     """Raise MemoryError, with both numbers, where `what` would take more bytes than are free; called before any work."""
     if count > UNASKED and (free := free_memory()) is not None and count > free:

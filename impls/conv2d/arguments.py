@@ -55,10 +55,7 @@ def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, 
             checks.require_bias(bias, shapes[1][0])
         if limits and (reason := refuse(*shapes, *settings, dtype)):
             raise NotImplementedError(reason)
-        # A device has memory of its own, and its library says itself what does not fit.
-        if found.elements > checks.UNASKED // 8 and arrays == "numpy":
-            count = found.elements * checks.ITEMSIZE[dtype]
-            checks.require_memory(count, f"conv2d of input {shapes[0]} and weight {shapes[1]}")
+        checks.require_room(arrays, found.elements, dtype, "conv2d", *shapes)
         return input, weight, bias, found.stride, found.padding, found.dilation, settings[3]
 
     return conv2d  # by this name, Python's own message about a missing argument names the operation

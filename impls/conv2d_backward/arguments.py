@@ -40,10 +40,7 @@ def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, 
         if limits and (reason := refuse(*shapes, *settings, dtype)):
             raise NotImplementedError(reason)
         # The padded input, the weight and the output, and a gradient for each.
-        elements = 2 * found.elements
-        if elements > checks.UNASKED // 8 and arrays == "numpy":  # a device has memory of its own
-            count = elements * checks.ITEMSIZE[dtype]
-            checks.require_memory(count, f"conv2d_backward of input {shapes[1]} and weight {shapes[2]}")
+        checks.require_room(arrays, 2 * found.elements, dtype, "conv2d_backward", *shapes[1:])
         return grad_output, input, weight, found.stride, found.padding, found.dilation, settings[3]
 
     return conv2d_backward  # by this name, Python's own message about a missing argument names the operation

@@ -59,9 +59,7 @@ def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, 
             checks.require_bias(bias, found.output[1])
         if limits and (reason := refuse(*shapes, *settings, dtype)):
             raise NotImplementedError(reason)
-        if found.elements > checks.UNASKED // 8 and arrays == "numpy":  # a device has memory of its own
-            count = found.elements * checks.ITEMSIZE[dtype]
-            checks.require_memory(count, f"conv_transpose2d of input {shapes[0]} and weight {shapes[1]}")
+        checks.require_room(arrays, found.elements, dtype, "conv_transpose2d", *shapes)
         return input, weight, bias, found.stride, found.padding, found.output_padding, settings[3], found.dilation
 
     return conv_transpose2d  # by this name, Python's own message about a missing argument names the operation
