@@ -1,79 +1,11 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The kernels of cpu.cython_direct, compiled: see there."""
+"""The kernel of cpu.cython_direct for the weight, compiled: see there."""
 
 from cython cimport floating
-from cython.parallel cimport parallel, prange
-from libc.stdlib cimport free, malloc
+from cython.parallel cimport prange
 
 cdef enum:
     LANES = 16  # sums side by side, since C may not reorder one: a vector of floats, two of doubles
-
-
-cdef void _input_row(
-    const floating* grads, const floating* taps, floating* phases, floating* target,
-    Py_ssize_t y, Py_ssize_t in_width, Py_ssize_t n_phases, Py_ssize_t phase_width,
-    Py_ssize_t channels, Py_ssize_t outputs, Py_ssize_t height, Py_ssize_t width,
-    Py_ssize_t taps_y, Py_ssize_t taps_x, Py_ssize_t stride_y, Py_ssize_t stride_x,
-    Py_ssize_t top, Py_ssize_t left, Py_ssize_t dilation_y, Py_ssize_t dilation_x,
-) noexcept nogil:
-    cdef Py_ssize_t k, r, s, p, q, x, offset, phase, shift, start, stop
-    cdef floating factor
-    cdef const floating* source
-    cdef floating* place
-    for x in range(n_phases * phase_width):
-        phases[x] = 0
-    for r in range(taps_y):
-        p = y + top - r * dilation_y
-        if p < 0 or p % stride_y or p // stride_y >= height:
-            continue
-        p = p // stride_y
-        for s in range(taps_x):
-            # Output q saw x = q * stride + offset, which is place q + shift of its phase.
-            offset = s * dilation_x - left
-            phase = (offset % stride_x + stride_x) % stride_x
-            if phase >= n_phases:
-                continue
-            shift = (offset - phase) // stride_x
-            start = max(0, -shift)
-            stop = min(width, phase_width - shift)
-            place = phases + phase * phase_width + shift
-            for k in range(outputs):
-                factor = taps[(k * channels * taps_y + r) * taps_x + s]
-                source = grads + (k * height + p) * width
-                for q in range(start, stop):
-                    place[q] += factor * source[q]
-    for phase in range(n_phases):
-        for x in range((in_width - phase - 1) // n_phases + 1):
-            target[x * n_phases + phase] = phases[phase * phase_width + x]
-
-
-def input_rows(
-    const floating[:, :, :, ::1] grad_output, const floating[:, :, :, ::1] weight, floating[:, :, :, ::1] grad_input,
-    stride, pad, dilation, Py_ssize_t groups,
-):
-    """Fill grad_input (N, C, H, W); every array C-contiguous and not empty, stride, pad and dilation pairs."""
-    cdef Py_ssize_t n_channels = grad_input.shape[1], in_height = grad_input.shape[2], in_width = grad_input.shape[3]
-    cdef Py_ssize_t channels = weight.shape[1], taps_y = weight.shape[2], taps_x = weight.shape[3]
-    cdef Py_ssize_t outputs = weight.shape[0] // groups, height = grad_output.shape[2], width = grad_output.shape[3]
-    cdef Py_ssize_t stride_y = stride[0], stride_x = stride[1], top = pad[0], left = pad[1]
-    cdef Py_ssize_t dilation_y = dilation[0], dilation_x = dilation[1]
-    cdef Py_ssize_t n_phases = min(stride_x, in_width)
-    cdef Py_ssize_t phase_width = (in_width - 1) // n_phases + 1
-    cdef Py_ssize_t row, y, c, n, first
-    cdef floating* phases
-    with nogil, parallel():
-        phases = <floating*>malloc(n_phases * phase_width * sizeof(floating))
-        for row in prange(grad_input.shape[0] * n_channels * in_height, schedule="static"):
-            y = row % in_height
-            c = row // in_height % n_channels
-            n = row // (in_height * n_channels)
-            first = c // channels * outputs
-            _input_row(
-                &grad_output[n, first, 0, 0], &weight[first, c % channels, 0, 0], phases, &grad_input[n, c, y, 0],
-                y, in_width, n_phases, phase_width, channels, outputs, height, width, taps_y, taps_x,
-                stride_y, stride_x, top, left, dilation_y, dilation_x,
-            )
-        free(phases)
 
 
 cdef floating _dot(const floating* grads, const floating* pixels, Py_ssize_t count, Py_ssize_t step) noexcept nogil:

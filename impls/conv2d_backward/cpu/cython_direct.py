@@ -1,11 +1,13 @@
 """Both gradients row by row in Cython, vectorised along the row, threaded with OpenMP over what is independent.
 
-4 N K P Q (C/g) R S FLOPs; extra memory: a row for each thread. The same idea as cpu.numba_direct, compiled ahead of time.
+4 N K P Q (C/g) R S FLOPs; extra memory: a row for each thread. The input's gradient comes from the kernel of
+conv_transpose2d's cpu.cython_direct. The same idea as cpu.numba_direct, compiled ahead of time.
 """
 
 import numpy as np
 
 import impls.conv2d_backward.cpu._cython_backward as _cython_backward  # type: ignore[import-not-found]
+import impls.conv_transpose2d.cpu._cython_transpose as _cython_transpose  # type: ignore[import-not-found]
 from impls.contract import implementation
 
 
@@ -15,6 +17,7 @@ def conv2d_backward(grad_output, input, weight, stride=1, padding=0, dilation=1,
     grads, before = np.ascontiguousarray(grad_output), (padding[0][0], padding[1][0])
     grad_input, grad_weight = np.empty(input.shape, input.dtype), np.zeros(weight.shape, weight.dtype)
     if len(input):
-        _cython_backward.input_rows(grads, np.ascontiguousarray(weight), grad_input, stride, before, dilation, groups)
+        start = np.zeros(input.shape[1], input.dtype)
+        _cython_transpose.rows(grads, np.ascontiguousarray(weight), start, grad_input, stride, before, dilation, groups)
         _cython_backward.weight_rows(grads, np.ascontiguousarray(input), grad_weight, stride, before, dilation, groups)
     return grad_input, grad_weight, grads.sum(axis=(0, 2, 3))

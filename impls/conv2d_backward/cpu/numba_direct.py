@@ -1,53 +1,15 @@
 """Both gradients row by row in Numba, vectorised along the row, threaded over what is independent.
 
-4 N K P Q (C/g) R S FLOPs; extra memory: a row for each thread. A row of the input's gradient is gathered from the rows of the
-output's that reach it, as in a transposed convolution: with a stride, the pixels of one remainder, a phase, lie side by side
-while they are summed, and the finished row is interleaved from its phases (Shi et al., arXiv:1609.07009). A row of a kernel
-is summed by one thread over all rows of the images.
+4 N K P Q (C/g) R S FLOPs; extra memory: a row for each thread. The input's gradient is the transposed convolution of the
+output's, by the kernel of conv_transpose2d's cpu.numba_direct (Shi et al., arXiv:1609.07009). A row of a kernel is summed by
+one thread over all rows of the images.
 """
 
 import numpy as np
 from numba import njit, prange
 
 from impls.contract import implementation
-
-
-@njit(parallel=True, cache=True, nogil=True, fastmath={"contract"})
-def _input(grad_output, weight, grad_input, stride, pad, dilation, groups):
-    n_images, n_channels, in_height, in_width = grad_input.shape
-    n_outputs, channels, taps_y, taps_x = weight.shape
-    height, width = grad_output.shape[2:]
-    outputs = n_outputs // groups
-    n_phases = min(stride[1], in_width)
-    phase_width = (in_width - 1) // n_phases + 1
-    for row in prange(n_images * n_channels * in_height):
-        y = row % in_height
-        c = row // in_height % n_channels
-        n = row // (in_height * n_channels)
-        first = c // channels * outputs
-        phases = np.zeros((n_phases, phase_width), grad_input.dtype)
-        for r in range(taps_y):
-            p, rest = divmod(y + pad[0] - r * dilation[0], stride[0])
-            if rest or p < 0 or p >= height:
-                continue
-            for s in range(taps_x):
-                # Output q saw x = q * stride + s * dilation - pad, which is place q + shift of its phase.
-                shift, phase = divmod(s * dilation[1] - pad[1], stride[1])
-                if phase >= n_phases:
-                    continue
-                # As slices: an index that starts at zero spares Numba its test for negative ones.
-                start = max(0, -shift)
-                stop = max(start, min(width, phase_width - shift))
-                target = phases[phase, start + shift : stop + shift]
-                for k in range(first, first + outputs):
-                    factor = weight[k, c % channels, r, s]
-                    grads = grad_output[n, k, p, start:stop]
-                    for q in range(len(grads)):
-                        target[q] += factor * grads[q]
-        for phase in range(n_phases):
-            target = grad_input[n, c, y, phase::n_phases]
-            for x in range(len(target)):
-                target[x] = phases[phase, x]
+from impls.conv_transpose2d.cpu import numba_direct
 
 
 @njit(parallel=True, cache=True, nogil=True, fastmath={"contract", "reassoc"})  # reassoc: sums of a row in vectors
@@ -91,6 +53,7 @@ def conv2d_backward(grad_output, input, weight, stride=1, padding=0, dilation=1,
     """The gradients of conv2d's input (N, C, H, W), weight (K, C/groups, R, S) and bias, from that of its output."""
     grads, before = np.ascontiguousarray(grad_output), (padding[0][0], padding[1][0])
     grad_input, grad_weight = np.empty(input.shape, input.dtype), np.empty(weight.shape, weight.dtype)
-    _input(grads, np.ascontiguousarray(weight), grad_input, stride, before, dilation, groups)
+    start = np.zeros(input.shape[1], input.dtype)
+    numba_direct.rows(grads, np.ascontiguousarray(weight), start, grad_input, stride, before, dilation, groups)
     _weight(grads, np.ascontiguousarray(input), grad_weight, stride, before, dilation, groups)
     return grad_input, grad_weight, grads.sum(axis=(0, 2, 3))

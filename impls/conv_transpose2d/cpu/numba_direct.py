@@ -14,7 +14,8 @@ from impls.conv_transpose2d.arguments import output_shape
 
 
 @njit(parallel=True, cache=True, nogil=True, fastmath={"contract"})
-def _rows(input, weight, bias, output, stride, pad, dilation, groups):
+def rows(input, weight, bias, output, stride, pad, dilation, groups):
+    """Fill output (N, K, P, Q); every array C-contiguous. conv2d_backward has its input's gradient from here too."""
     n_images, n_outputs, height, width = output.shape
     _, outputs, taps_y, taps_x = weight.shape
     n_channels, in_height, in_width = input.shape[1:]
@@ -57,5 +58,5 @@ def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_paddi
     shape = output_shape(input.shape, weight.shape, stride, padding, output_padding, groups, dilation)
     output = np.empty(shape, input.dtype)
     start = np.zeros(shape[1], input.dtype) if bias is None else np.ascontiguousarray(bias)
-    _rows(np.ascontiguousarray(input), np.ascontiguousarray(weight), start, output, stride, padding, dilation, groups)
+    rows(np.ascontiguousarray(input), np.ascontiguousarray(weight), start, output, stride, padding, dilation, groups)
     return output
