@@ -59,13 +59,8 @@ KERNELS = {
 }
 
 
-@implementation(device="cuda", family="direct", summary="CuPy raw kernel: a thread gathers every output", arrays="cupy")
-def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
-    """Lay the kernels of weight (C, K/groups, R, S), scaled by the pixels of input (N, C, H, W), on the output and add."""
-    shape = output_shape(input.shape, weight.shape, stride, padding, output_padding, groups, dilation)
-    output = cupy.empty(shape, input.dtype)
-    if not output.size:
-        return output
+def fill(input, weight, bias, output, stride, padding, dilation):
+    """Fill output (N, K, P, Q), C-contiguous. conv2d_backward has its input's gradient from here too."""
     arguments = (
         cupy.ascontiguousarray(input),
         cupy.ascontiguousarray(weight),
@@ -76,11 +71,20 @@ def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_paddi
             cupy.int32,
             (
                 *(*input.shape[1:], *output.shape[1:]),
-                *(input.shape[1] // groups, *weight.shape[1:]),
+                *(input.shape[1] * weight.shape[1] // output.shape[1], *weight.shape[1:]),
                 *(*stride, *padding, *dilation),
             ),
         ),
     )
-    blocks = min((output.size + THREADS - 1) // THREADS, 2**31 - 1)
-    KERNELS[input.dtype.name]((blocks,), (THREADS,), arguments)
+    if output.size:
+        blocks = min((output.size + THREADS - 1) // THREADS, 2**31 - 1)
+        KERNELS[input.dtype.name]((blocks,), (THREADS,), arguments)
+
+
+@implementation(device="cuda", family="direct", summary="CuPy raw kernel: a thread gathers every output", arrays="cupy")
+def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    """Lay the kernels of weight (C, K/groups, R, S), scaled by the pixels of input (N, C, H, W), on the output and add."""
+    shape = output_shape(input.shape, weight.shape, stride, padding, output_padding, groups, dilation)
+    output = cupy.empty(shape, input.dtype)
+    fill(input, weight, bias, output, stride, padding, dilation)
     return output
