@@ -36,7 +36,11 @@ class Unavailable(ImportError):
 
 @dataclass(frozen=True)
 class Implementation:
-    """One way to compute an operation: callable like the operation itself, with what its file declares."""
+    """One way to compute an operation: callable like the operation itself, with what its file declares.
+
+    prepare(weight, bias=None, stride=1, padding=0, dilation=1, groups=1) packs a weight once and returns a function of the
+    input alone, as inference has it; None where the file has none.
+    """
 
     name: str
     operation: str
@@ -46,6 +50,7 @@ class Implementation:
     summary: str
     arrays: str
     limits: Mapping[str, Any]
+    prepare: Callable[..., Callable[[Any], Any]] | None = field(default=None, repr=False)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the operation: same arguments and errors for every implementation of it."""
@@ -107,7 +112,7 @@ def implementation(
         def checked(*args: Any, **kwargs: Any) -> Any:
             return function(*check(*args, **kwargs))
 
-        checked.declared = declared  # type: ignore[attr-defined]
+        checked.declared, checked.check = declared, check  # type: ignore[attr-defined]
         return checked
 
     return decorate
@@ -157,15 +162,43 @@ def load(name: str, operation: str = "conv2d") -> Implementation:
         raise Unavailable(f"{name} cannot be imported: {error}; {cure}") from error
     if not hasattr(module, operation):
         raise LookupError(f"{name}: its file has no function {operation}()")
-    return wrap(name, getattr(module, operation))
+    return wrap(name, getattr(module, operation), getattr(module, "prepare", None))
 
 
-def wrap(name: str, function: Callable[..., Any]) -> Implementation:
-    """Make an Implementation of a decorated function; load() does it for files, this for functions from elsewhere."""
+def wrap(name: str, function: Callable[..., Any], prepare: Callable[..., Any] | None = None) -> Implementation:
+    """Make an Implementation of a decorated function; load() does it for files, this for functions from elsewhere.
+
+    prepare: what packs a weight, prepare(weight, bias, stride, padding, dilation, groups), called with arguments in one form.
+    """
     declared = getattr(function, "declared", None)
     if declared is None:
         raise TypeError(f"{name}: {function!r} lacks the decorator @impls.contract.implementation(...)")
-    return Implementation(name=name, operation=function.__name__, function=function, **declared)
+    checked = prepare and _checked_prepare(prepare, function.check)  # type: ignore[attr-defined]
+    return Implementation(name=name, operation=function.__name__, function=function, prepare=checked, **declared)
+
+
+def _checked_prepare(prepare: Callable[..., Any], check: Callable[..., tuple[Any, ...]]) -> Callable[..., Any]:
+    """Check the arguments when a weight is packed, and with each input as a call of the operation does."""
+
+    @functools.wraps(prepare)
+    def checked(
+        weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: Any = 1
+    ) -> Callable[[Any], Any]:
+        settings = weight, bias, stride, padding, dilation, groups
+        convolve = prepare(*check(_no_images(weight, dilation, groups), *settings)[1:])
+        return lambda input: convolve(check(input, *settings)[0])
+
+    return checked
+
+
+def _no_images(weight: Any, dilation: Any, groups: Any) -> Any:
+    """A batch of no images as large as the kernel, in place of the inputs to come while the other arguments are checked."""
+    try:
+        (_, channels, *taps), spread = weight.shape, np.broadcast_to(dilation, 2)
+        sides = (int(d) * (count - 1) + 1 for d, count in zip(spread, taps, strict=True))
+        return weight[:0].reshape(0, *(max(1, size) for size in (channels * groups, *sides)))
+    except (AttributeError, TypeError, ValueError):  # something is wrong with them, and their check has the words for it
+        return np.empty((0, 1, 1, 1), np.float32)
 
 
 def _cure(error: ImportError) -> str | None:

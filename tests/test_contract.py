@@ -90,7 +90,7 @@ def test_unknown_operation(look, operation, hint):
         ("im2col.stride", "im2col.strided"),
         ("loops", "cpu.loops"),
         ("CPU.loops", "cpu.loops"),
-        ("zzzzzz", "there are cpu.cython_direct, cpu.cython_typed"),
+        ("zzzzzz", "there are cpu.cython_direct, cpu.cython_packed"),
         ("", "cpu.loops"),
         ("cpu.__init__", "cpu."),
         ("cpu._cython_direct", "cpu.cython_direct"),

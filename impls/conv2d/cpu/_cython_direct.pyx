@@ -1,40 +1,51 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The kernel of cpu.cython_direct, compiled: see there."""
+"""The kernel of cpu.cython_direct: threads here, the tiles of each in _rows.h."""
 
+import numpy as np
+
+from impls import checks
+
+cimport openmp
 from cython cimport floating
-from cython.parallel cimport prange
+from cython.parallel cimport prange, threadid
 
 
-cdef void _row(
-    const floating* images, const floating* taps, floating start, floating* target,
-    Py_ssize_t p, Py_ssize_t width, Py_ssize_t channels, Py_ssize_t in_height, Py_ssize_t in_width,
-    Py_ssize_t taps_y, Py_ssize_t taps_x, Py_ssize_t stride_y, Py_ssize_t stride_x,
-    Py_ssize_t top, Py_ssize_t left, Py_ssize_t dilation_y, Py_ssize_t dilation_x,
-) noexcept nogil:
-    cdef Py_ssize_t c, r, s, y, q, first, last, offset
-    cdef floating factor
-    cdef const floating* source
-    for q in range(width):
-        target[q] = start
-    for c in range(channels):
-        for r in range(taps_y):
-            y = p * stride_y + r * dilation_y - top
-            if y < 0 or y >= in_height:
-                continue
-            for s in range(taps_x):
-                factor = taps[(c * taps_y + r) * taps_x + s]
-                offset = s * dilation_x - left
-                # The pixels for which 0 <= q * stride + offset < width of the input.
-                first = 0 if offset >= 0 else (stride_x - 1 - offset) // stride_x
-                last = in_width - 1 - offset
-                last = 0 if last < 0 else min(width, last // stride_x + 1)
-                source = images + (c * in_height + y) * in_width + offset
-                if stride_x == 1:
-                    for q in range(first, last):
-                        target[q] += factor * source[q]
-                else:
-                    for q in range(first, last):
-                        target[q] += factor * source[q * stride_x]
+cdef extern from *:
+    """
+    #include "_shape.h"
+    #define REAL float
+    #define SIZE 4
+    #define NAME(name) name##_float
+    #include "_vectors.h"
+    #include "_rows.h"
+    #include "_depthwise.h"
+    #undef REAL
+    #undef SIZE
+    #undef NAME
+    #define REAL double
+    #define SIZE 8
+    #define NAME(name) name##_double
+    #include "_vectors.h"
+    #include "_rows.h"
+    #include "_depthwise.h"
+    """
+    ctypedef struct Shape:
+        Py_ssize_t channels, height, width, outputs, out_height, out_width, taps_y, taps_x
+        Py_ssize_t stride_y, stride_x, dilation_y, dilation_x, top, left
+    Py_ssize_t pieces_float(const Shape*, Py_ssize_t, Py_ssize_t) nogil
+    Py_ssize_t pieces_double(const Shape*, Py_ssize_t, Py_ssize_t) nogil
+    Py_ssize_t work_float(const Shape*, Py_ssize_t) nogil
+    Py_ssize_t work_double(const Shape*, Py_ssize_t) nogil
+    void band_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, bint, Py_ssize_t*, float*) nogil
+    void band_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, bint, Py_ssize_t*, double*) nogil
+    Py_ssize_t depthwise_work_float(const Shape*) nogil
+    Py_ssize_t depthwise_work_double(const Shape*) nogil
+    void depthwise_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, float*) nogil
+    void depthwise_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, double*) nogil
+    enum:
+        VECTOR
+
+cdef Py_ssize_t PAST = 8 << 20  # bytes of output, of which caches as they are today keep little
 
 
 def rows(
@@ -42,18 +53,64 @@ def rows(
     floating[:, :, :, ::1] output, stride, pad, dilation, Py_ssize_t groups,
 ):
     """Fill output (N, K, P, Q); every array C-contiguous and not empty, stride, pad and dilation pairs."""
-    cdef Py_ssize_t n_outputs = output.shape[1], height = output.shape[2], width = output.shape[3]
-    cdef Py_ssize_t channels = weight.shape[1], taps_y = weight.shape[2], taps_x = weight.shape[3]
-    cdef Py_ssize_t in_height = input.shape[2], in_width = input.shape[3]
-    cdef Py_ssize_t stride_y = stride[0], stride_x = stride[1], top = pad[0], left = pad[1]
-    cdef Py_ssize_t dilation_y = dilation[0], dilation_x = dilation[1]
-    cdef Py_ssize_t outputs = n_outputs // groups, row, p, k, n
-    for row in prange(output.shape[0] * n_outputs * height, nogil=True, schedule="static"):
-        p = row % height
-        k = row // height % n_outputs
-        n = row // (height * n_outputs)
-        _row(
-            &input[n, k // outputs * channels, 0, 0], &weight[k, 0, 0, 0], bias[k], &output[n, k, p, 0],
-            p, width, channels, in_height, in_width, taps_y, taps_x,
-            stride_y, stride_x, top, left, dilation_y, dilation_x,
-        )
+    cdef Shape g
+    g.channels, g.height, g.width = weight.shape[1], input.shape[2], input.shape[3]
+    g.outputs, g.out_height, g.out_width = output.shape[1] // groups, output.shape[2], output.shape[3]
+    g.taps_y, g.taps_x = weight.shape[2], weight.shape[3]
+    (g.stride_y, g.stride_x), (g.top, g.left), (g.dilation_y, g.dilation_x) = stride, pad, dilation
+    cdef Py_ssize_t threads = openmp.omp_get_max_threads(), images = output.shape[0] * groups, size, pieces, job, n, k
+    cdef bint past
+    if floating is float:
+        pieces = pieces_float(&g, threads, images)
+        size = work_float(&g, pieces)
+    else:
+        pieces = pieces_double(&g, threads, images)
+        size = work_double(&g, pieces)
+    past = output.nbytes >= PAST and <size_t> &output[0, 0, 0, 0] % VECTOR == 0
+    checks.require_memory(threads * size * sizeof(floating), "cpu.cython_direct's padded copies")
+    cdef floating[:, ::1] work = np.empty((threads, size), np.asarray(output).dtype)
+    cdef Py_ssize_t[:, ::1] offsets = np.empty((threads, g.taps_x), np.intp)
+    for job in prange(images * pieces, nogil=True, schedule="static", num_threads=threads):
+        n = job // pieces // groups
+        k = job // pieces % groups
+        if floating is float:
+            band_float(
+                &g, &input[n, k * g.channels, 0, 0], &weight[k * g.outputs, 0, 0, 0], &bias[k * g.outputs],
+                &output[n, k * g.outputs, 0, 0], g.out_height * (job % pieces) // pieces,
+                g.out_height * (job % pieces + 1) // pieces, past, &offsets[threadid(), 0], &work[threadid(), 0],
+            )
+        else:
+            band_double(
+                &g, &input[n, k * g.channels, 0, 0], &weight[k * g.outputs, 0, 0, 0], &bias[k * g.outputs],
+                &output[n, k * g.outputs, 0, 0], g.out_height * (job % pieces) // pieces,
+                g.out_height * (job % pieces + 1) // pieces, past, &offsets[threadid(), 0], &work[threadid(), 0],
+            )
+
+
+def channels(
+    const floating[:, :, :, ::1] input, const floating[:, :, :, ::1] weight, const floating[::1] bias,
+    floating[:, :, :, ::1] output, stride, pad, dilation, Py_ssize_t groups,
+):
+    """rows() for as many groups as channels, in vectors of channels."""
+    cdef Shape g
+    g.channels, g.height, g.width = 1, input.shape[2], input.shape[3]
+    g.outputs, g.out_height, g.out_width = 1, output.shape[2], output.shape[3]
+    g.taps_y, g.taps_x = weight.shape[2], weight.shape[3]
+    (g.stride_y, g.stride_x), (g.top, g.left), (g.dilation_y, g.dilation_x) = stride, pad, dilation
+    cdef Py_ssize_t threads = openmp.omp_get_max_threads(), lanes = VECTOR // sizeof(floating), size, blocks, job, n, c
+    size = depthwise_work_float(&g) if floating is float else depthwise_work_double(&g)
+    blocks = (groups + lanes - 1) // lanes
+    cdef floating[:, ::1] work = np.zeros((threads, size), np.asarray(output).dtype)
+    for job in prange(output.shape[0] * blocks, nogil=True, schedule="static", num_threads=threads):
+        n = job // blocks
+        c = job % blocks * lanes
+        if floating is float:
+            depthwise_float(
+                &g, &input[n, c, 0, 0], &weight[c, 0, 0, 0], &bias[c], &output[n, c, 0, 0], min(lanes, groups - c),
+                &work[threadid(), 0],
+            )
+        else:
+            depthwise_double(
+                &g, &input[n, c, 0, 0], &weight[c, 0, 0, 0], &bias[c], &output[n, c, 0, 0], min(lanes, groups - c),
+                &work[threadid(), 0],
+            )

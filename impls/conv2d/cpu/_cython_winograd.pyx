@@ -1,117 +1,163 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The kernels of cpu.cython_winograd, compiled: see there."""
+"""The kernel of cpu.cython_winograd: blocks and threads here, what a thread does with its block in _winograd.h."""
 
+import numpy as np
+
+from impls import checks
+
+cimport openmp
 from cython cimport floating
-from cython.parallel cimport parallel, prange
-from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memset
+from cython.parallel cimport prange, threadid
 
 
-cdef void _tile_row(
-    const floating* image, floating* tiles, floating* lines, floating* mixed, Py_ssize_t top, Py_ssize_t left,
-    Py_ssize_t copied, Py_ssize_t in_height, Py_ssize_t in_width, Py_ssize_t tiles_x, Py_ssize_t step,
-) noexcept nogil:
-    cdef Py_ssize_t width = 4 * tiles_x + 2, i, j, t
-    cdef floating* a0 = lines
-    cdef floating* a1 = lines + width
-    cdef floating* a2 = lines + 2 * width
-    cdef floating* a3 = lines + 3 * width
-    cdef floating* a4 = lines + 4 * width
-    cdef floating* a5 = lines + 5 * width
-    cdef floating* line
-    cdef floating* target
-    cdef floating d0, d1, d2, d3, d4, d5
-    memset(lines, 0, 6 * width * sizeof(floating))
-    for i in range(6):
-        if 0 <= top + i < in_height and copied > 0:
-            memcpy(lines + i * width + left, image + (top + i) * in_width, copied * sizeof(floating))
-    for j in range(width):
-        mixed[j] = 4 * a0[j] - 5 * a2[j] + a4[j]
-        mixed[width + j] = a4[j] + a3[j] - 4 * (a2[j] + a1[j])
-        mixed[2 * width + j] = a4[j] - a3[j] - 4 * (a2[j] - a1[j])
-        mixed[3 * width + j] = a4[j] - a2[j] + 2 * (a3[j] - a1[j])
-        mixed[4 * width + j] = a4[j] - a2[j] - 2 * (a3[j] - a1[j])
-        mixed[5 * width + j] = 4 * a1[j] - 5 * a3[j] + a5[j]
-    for i in range(6):
-        line = mixed + i * width
-        target = tiles + 6 * i * step
-        for t in range(tiles_x):
-            d0, d1, d2 = line[4 * t], line[4 * t + 1], line[4 * t + 2]
-            d3, d4, d5 = line[4 * t + 3], line[4 * t + 4], line[4 * t + 5]
-            target[t] = 4 * d0 - 5 * d2 + d4
-            target[step + t] = d4 + d3 - 4 * (d2 + d1)
-            target[2 * step + t] = d4 - d3 - 4 * (d2 - d1)
-            target[3 * step + t] = d4 - d2 + 2 * (d3 - d1)
-            target[4 * step + t] = d4 - d2 - 2 * (d3 - d1)
-            target[5 * step + t] = 4 * d1 - 5 * d3 + d5
+cdef extern from *:
+    """
+    #include "_shape.h"
+    #define REAL float
+    #define SIZE 4
+    #define NAME(name) name##_float
+    #include "_vectors.h"
+    #include "_winograd.h"
+    #undef REAL
+    #undef SIZE
+    #undef NAME
+    #define REAL double
+    #define SIZE 8
+    #define NAME(name) name##_double
+    #include "_vectors.h"
+    #include "_winograd.h"
+    """
+    ctypedef struct Shape:
+        Py_ssize_t channels, height, width, outputs, out_height, out_width, taps_y, taps_x
+        Py_ssize_t stride_y, stride_x, dilation_y, dilation_x, top, left
+    ctypedef struct Grouping:
+        Py_ssize_t tiles_x, tiles_y, size, rows, parts, blocks
+    Grouping grouping_float(const Shape*, Py_ssize_t) nogil
+    Grouping grouping_double(const Shape*, Py_ssize_t) nogil
+    Py_ssize_t group_area_float(const Grouping*) nogil
+    Py_ssize_t group_area_double(const Grouping*) nogil
+    Py_ssize_t factors_area_float(const Grouping*) nogil
+    Py_ssize_t factors_area_double(const Grouping*) nogil
+    Py_ssize_t winograd_work_float(const Grouping*) nogil
+    Py_ssize_t winograd_work_double(const Grouping*) nogil
+    void transform_weights_float(const Shape*, const float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, float*) nogil
+    void transform_weights_double(const Shape*, const double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, double*) nogil
+    void transform_tiles_float(const Shape*, const Grouping*, const float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, float*, float*) nogil
+    void transform_tiles_double(const Shape*, const Grouping*, const double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, double*, double*) nogil
+    void finish_float(const Shape*, const Grouping*, const float*, const float*, const float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, const float*, float*, Py_ssize_t, float*) nogil
+    void finish_double(const Shape*, const Grouping*, const double*, const double*, const double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, const double*, double*, Py_ssize_t, double*) nogil
+    void all_float(const Shape*, const Grouping*, const float*, Py_ssize_t, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, float*, float*) nogil
+    void all_double(const Shape*, const Grouping*, const double*, Py_ssize_t, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, double*, double*) nogil
+    enum:
+        VECTOR
+
+cdef Py_ssize_t WORK = 4 << 20  # bytes of transformed tiles
+cdef Py_ssize_t ENOUGH = 24  # tiles of a thread
 
 
-cdef void _output_rows(
-    const floating* products, floating* output, floating* wide, floating start,
-    Py_ssize_t count, Py_ssize_t width, Py_ssize_t tiles_x, Py_ssize_t step,
-) noexcept nogil:
-    cdef Py_ssize_t stride = 4 * tiles_x, i, q, t
-    cdef const floating* m
-    cdef floating* line
-    cdef floating total
-    for i in range(6):
-        m = products + 6 * i * step
-        line = wide + i * stride
-        for t in range(tiles_x):
-            line[4 * t] = m[t] + (m[step + t] + m[2 * step + t]) + (m[3 * step + t] + m[4 * step + t])
-            line[4 * t + 1] = (m[step + t] - m[2 * step + t]) + 2 * (m[3 * step + t] - m[4 * step + t])
-            line[4 * t + 2] = (m[step + t] + m[2 * step + t]) + 4 * (m[3 * step + t] + m[4 * step + t])
-            line[4 * t + 3] = (m[step + t] - m[2 * step + t]) + 8 * (m[3 * step + t] - m[4 * step + t]) + m[5 * step + t]
-    for i in range(count):
-        line = output + i * width
-        for q in range(width):
-            if i % 2 == 0:
-                total = wide[stride + q] + wide[2 * stride + q]
-                total += (1 << i) * (wide[3 * stride + q] + wide[4 * stride + q])
-            else:
-                total = wide[stride + q] - wide[2 * stride + q]
-                total += (1 << i) * (wide[3 * stride + q] - wide[4 * stride + q])
-            if i == 0:
-                total += wide[q]
-            elif i == 3:
-                total += wide[5 * stride + q]
-            line[q] = total + start
+def pack(const floating[:, :, :, ::1] weight, Py_ssize_t groups):
+    """The weight (K, C/g, 3, 3) transformed: a row for each block of output channels of each group."""
+    cdef Shape g
+    g.channels, g.out_height, g.out_width = weight.shape[1], 1, 1
+    cdef Grouping w = grouping_float(&g, 1) if floating is float else grouping_double(&g, 1)
+    cdef Py_ssize_t pair = 2 * VECTOR // sizeof(floating), outputs = weight.shape[0] // groups, job, k
+    cdef Py_ssize_t blocks = (outputs + pair - 1) // pair
+    cdef floating[:, ::1] packed = np.empty(
+        (groups * blocks, factors_area_float(&w) if floating is float else factors_area_double(&w)), np.asarray(weight).dtype
+    )
+    for job in prange(groups * blocks, nogil=True, schedule="static"):
+        k = job % blocks * pair
+        if floating is float:
+            transform_weights_float(&g, &weight[job // blocks * outputs + k, 0, 0, 0], outputs - k, 0, w.blocks, &packed[job, 0])
+        else:
+            transform_weights_double(&g, &weight[job // blocks * outputs + k, 0, 0, 0], outputs - k, 0, w.blocks, &packed[job, 0])
+    return np.asarray(packed)
 
 
-def forward(
-    const floating[:, :, :, ::1] input, floating[:, :, :, :, ::1] tiles, Py_ssize_t first, Py_ssize_t tiles_y, pad,
+def conv2d(
+    const floating[:, :, :, ::1] input, const floating[:, :, :, ::1] weight, const floating[::1] bias,
+    floating[:, :, :, ::1] output, pad, Py_ssize_t groups, const floating[:, ::1] packed=None,
 ):
-    """Fill tiles (6, 6, C, rows, tiles_x) with the transformed tiles of input (N, C, H, W) from row of tiles `first` on."""
-    cdef Py_ssize_t top = pad[0], left = pad[1], channels = tiles.shape[2], rows = tiles.shape[3], tiles_x = tiles.shape[4]
-    cdef Py_ssize_t width = 4 * tiles_x + 2, step = channels * rows * tiles_x, job, row
-    cdef Py_ssize_t copied = min(input.shape[3], width - left)
-    cdef floating* work
-    with nogil, parallel():
-        work = <floating*> malloc(12 * width * sizeof(floating))
-        for job in prange(channels * rows, schedule="static"):
-            row = first + job % rows
-            _tile_row(
-                &input[row // tiles_y, job // rows, 0, 0], &tiles[0, 0, job // rows, job % rows, 0], work, work + 6 * width,
-                row % tiles_y * 4 - top, left, copied, input.shape[2], input.shape[3], tiles_x, step,
-            )
-        free(work)
+    """Fill output (N, K, P, Q); every array C-contiguous and not empty, pad the pair of what lies before the image.
 
-
-def backward(
-    const floating[:, :, :, :, ::1] products, const floating[::1] bias, floating[:, :, :, ::1] output,
-    Py_ssize_t first, Py_ssize_t tiles_y,
-):
-    """Fill the outputs (N, K, P, Q) of the products (6, 6, K, rows, tiles_x) from row of tiles `first` on."""
-    cdef Py_ssize_t outputs = products.shape[2], rows = products.shape[3], tiles_x = products.shape[4]
-    cdef Py_ssize_t step = outputs * rows * tiles_x, job, row, top
-    cdef floating* work
-    with nogil, parallel():
-        work = <floating*> malloc(24 * tiles_x * sizeof(floating))
-        for job in prange(outputs * rows, schedule="static"):
-            row = first + job % rows
-            top = row % tiles_y * 4
-            _output_rows(
-                &products[0, 0, job // rows, job % rows, 0], &output[row // tiles_y, job // rows, top, 0], work,
-                bias[job // rows], min(4, output.shape[2] - top), output.shape[3], tiles_x, step,
-            )
-        free(work)
+    packed: what pack(weight, groups) returned, where that was done before. Raises MemoryError where the work does not fit.
+    """
+    cdef Shape g
+    g.channels, g.height, g.width = weight.shape[1], input.shape[2], input.shape[3]
+    g.outputs, g.out_height, g.out_width = output.shape[1] // groups, output.shape[2], output.shape[3]
+    g.top, g.left = pad
+    cdef Py_ssize_t threads = openmp.omp_get_max_threads(), pair = 2 * VECTOR // sizeof(floating)
+    cdef Py_ssize_t in_image = input.shape[1] * g.height * g.width, bands, pieces = 1
+    cdef bint own
+    cdef Py_ssize_t total, most, area, extra, first, count, jobs, cuts, group, blocks, job, row, k, near, far, image
+    total = output.shape[0] * ((g.out_height + 3) // 4)
+    image = output.shape[1] * g.out_height * g.out_width
+    cdef Grouping w = grouping_float(&g, total) if floating is float else grouping_double(&g, total)
+    area = group_area_float(&w) if floating is float else group_area_double(&w)
+    # Threads that share tiles read each other's caches, so each has its own where there are enough to be worth its transform of
+    # the weights. In whole groups, as many rows of tiles at a time as the caches hold.
+    bands = (total + w.rows - 1) // w.rows
+    own = total * w.tiles_x >= ENOUGH * threads
+    most = max(1, WORK // (area * w.parts * sizeof(floating) * (threads if own else 1)))
+    if own:
+        pieces = ((bands + most - 1) // most + threads - 1) // threads * threads
+        most = (bands + pieces - 1) // pieces
+    area *= min(most, bands) * w.parts
+    most *= w.rows
+    extra = winograd_work_float(&w) if floating is float else winograd_work_double(&w)
+    needed = (area * (threads if own else 1) + threads * extra) * sizeof(floating) + input.nbytes + output.nbytes
+    checks.require_memory(needed, "Winograd's tiles, products and weights")
+    cdef floating[:, ::1] tiles = np.empty((threads if own else 1, area), np.asarray(output).dtype)
+    cdef floating[:, ::1] work = np.empty((threads, extra), np.asarray(output).dtype)
+    blocks = (g.outputs + pair - 1) // pair
+    for group in range(groups):
+        for job in prange(pieces if own else 0, nogil=True, schedule="dynamic", num_threads=threads):
+            near = bands * job // pieces * w.rows
+            far = min(bands * (job + 1) // pieces * w.rows, total)
+            k = group * g.outputs
+            if near < far:
+                if floating is float:
+                    all_float(
+                        &g, &w, &input[0, group * g.channels, 0, 0], in_image, &weight[k, 0, 0, 0],
+                        &packed[group * blocks, 0] if packed is not None else NULL, &bias[k], &output[0, k, 0, 0], image,
+                        near, far - near, &tiles[threadid(), 0], &work[threadid(), 0],
+                    )
+                else:
+                    all_double(
+                        &g, &w, &input[0, group * g.channels, 0, 0], in_image, &weight[k, 0, 0, 0],
+                        &packed[group * blocks, 0] if packed is not None else NULL, &bias[k], &output[0, k, 0, 0], image,
+                        near, far - near, &tiles[threadid(), 0], &work[threadid(), 0],
+                    )
+        for first in range(0, 0 if own else total, most):
+            count = min(most, total - first)
+            for job in prange(count * w.blocks, nogil=True, schedule="static", num_threads=threads):
+                row = job // w.blocks
+                if floating is float:
+                    transform_tiles_float(
+                        &g, &w, &input[(first + row) // w.tiles_y, group * g.channels, 0, 0], job % w.blocks,
+                        (first + row) % w.tiles_y * 4 - g.top, row, &tiles[0, 0], &work[threadid(), 0],
+                    )
+                else:
+                    transform_tiles_double(
+                        &g, &w, &input[(first + row) // w.tiles_y, group * g.channels, 0, 0], job % w.blocks,
+                        (first + row) % w.tiles_y * 4 - g.top, row, &tiles[0, 0], &work[threadid(), 0],
+                    )
+            # A block of output channels, cut where there are too few of them for the threads.
+            jobs = (count + w.rows - 1) // w.rows * w.parts
+            cuts = max(1, min(jobs, (2 * threads + blocks - 1) // blocks if threads > 1 else 1))
+            for job in prange(blocks * cuts, nogil=True, schedule="dynamic", num_threads=threads):
+                k = group * g.outputs + job // cuts * pair
+                near = jobs * (job % cuts) // cuts
+                far = jobs * (job % cuts + 1) // cuts
+                if floating is float:
+                    finish_float(
+                        &g, &w, &tiles[0, 0], &weight[k, 0, 0, 0],
+                        &packed[group * blocks + job // cuts, 0] if packed is not None else NULL, near, far, first, count,
+                        min(pair, (group + 1) * g.outputs - k), &bias[k], &output[0, k, 0, 0], image, &work[threadid(), 0],
+                    )
+                else:
+                    finish_double(
+                        &g, &w, &tiles[0, 0], &weight[k, 0, 0, 0],
+                        &packed[group * blocks + job // cuts, 0] if packed is not None else NULL, near, far, first, count,
+                        min(pair, (group + 1) * g.outputs - k), &bias[k], &output[0, k, 0, 0], image, &work[threadid(), 0],
+                    )

@@ -1,0 +1,382 @@
+/* Tiles of output rows by direct sums, for one type of element: see cpu.cython_direct, and _vectors.h for REAL and NAME. */
+
+#undef ROWS
+#define ROWS 4 /* output rows of a tile: a vector of the input, once loaded, serves them all */
+
+#ifndef CONVBENCH_TILES
+#define CONVBENCH_TILES
+/* What a kernel is told of its tiles: `bands` times `tiles` of them, each some output rows of some vectors side by side, of which
+   no more than `columns` columns are stored. The sums run over `channels` planes of the input, `plane` elements apart; in them the
+   rows of the kernel lie `line` elements apart, its columns as `offsets` says, and the input of the next band `step` elements on.
+   past: the output is aligned, and goes past the caches. */
+typedef struct {
+    ptrdiff_t line, plane, step, channels, taps_y, taps_x, tiles, columns, bands, width;
+    const ptrdiff_t *offsets;
+    int past;
+} Tiles;
+#endif
+
+#define TILE_ARGUMENTS const Tiles *given, const REAL *input, const REAL *weight, REAL start, REAL *output
+
+#define VECTORS(v) _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++)
+#define EACH_ROW(j) _Pragma("GCC unroll 4") for (int j = 0; j < rows; j++)
+#define ADD(factor, j)                                                                                                 \
+    {                                                                                                                  \
+        const V w = factor;                                                                                            \
+        VECTORS(v) MULTIPLY_ADD(sums[j][v], w, x[v]);                                                                  \
+    }
+#define LOAD(from)                                                                                                     \
+    VECTORS(v)                                                                                                         \
+    {                                                                                                                  \
+        x[v] = NAME(load)((from) + v * LANES);                                                                         \
+        KEEP(x[v]);                                                                                                    \
+    }
+#define BEGIN                                                                                                          \
+    const Tiles t = *given; /* a copy, which no store can change */                                                    \
+    for (ptrdiff_t band = 0; band < t.bands; band++)                                                                   \
+        for (ptrdiff_t tile = 0; tile < t.tiles; tile++) {                                                             \
+            const REAL *seen = input + band * t.step + tile * vectors * LANES, *factors = weight;                      \
+            V sums[ROWS][4], x[4];                                                                                     \
+            EACH_ROW(j) VECTORS(v) sums[j][v] = NAME(splat)(start);
+/* Stores the sums; those of a tile that ends behind the row by way of memory unless `masked`, since GCC moves sums of many taps about
+   where there are three ways for them to go. */
+#define END(masked)                                                                                                    \
+            REAL spare[ROWS * 4 * LANES], *target = output + band * rows * t.width + tile * vectors * LANES;           \
+            const ptrdiff_t left = t.columns - tile * vectors * LANES, cut = left < vectors * LANES;                   \
+            REAL *to = cut && !(masked) ? spare : target;                                                              \
+            const ptrdiff_t width = cut && !(masked) ? vectors * LANES : t.width;                                      \
+            if (cut && (masked))                                                                                       \
+                EACH_ROW(j) VECTORS(v) NAME(store_first)(to + j * width + v * LANES, sums[j][v], left - v * LANES);    \
+            else if (t.past && !cut)                                                                                   \
+                EACH_ROW(j) VECTORS(v) NAME(stream)(to + j * width + v * LANES, sums[j][v]);                           \
+            else                                                                                                       \
+                EACH_ROW(j) VECTORS(v) NAME(store)(to + j * width + v * LANES, sums[j][v]);                            \
+            if (cut && !(masked))                                                                                      \
+                for (int j = 0; j < rows; j++)                                                                         \
+                    for (ptrdiff_t q = 0; q < left; q += LANES)                                                        \
+                        NAME(store_first)(target + j * t.width + q, NAME(load)(spare + j * width + q), left - q);      \
+        }
+
+/* Square kernels whose size and vertical stride the compiler knows; one: of one channel and nine weights, which the registers then
+   hold from tile to tile. */
+INLINE void NAME(known)(const int vectors, const int size, const int stride, const int one, TILE_ARGUMENTS)
+{
+    const int rows = ROWS;
+    V held[9];
+    if (one)
+        _Pragma("GCC unroll 9") for (int i = 0; i < 9; i++)
+        {
+            held[i] = NAME(splat)(weight[i]);
+            KEEP(held[i]);
+        }
+    BEGIN
+    for (ptrdiff_t c = 0; c < (one ? 1 : t.channels); c++) {
+        const REAL *from = seen + c * t.plane;
+        _Pragma("GCC unroll 16") for (int i = 0; i < (ROWS - 1) * stride + size; i++)
+        {
+            FORGET;
+            /* Rows of several planes are more streams than the machine's own prefetcher follows. */
+            if (!one && vectors > 2)
+                VECTORS(v) __builtin_prefetch(from + (2 * vectors + v) * LANES);
+#ifdef SHIFTED
+            V whole[5];
+            if (stride == 1 && vectors > 2)
+                _Pragma("GCC unroll 5") for (int v = 0; v <= vectors; v++)
+                {
+                    whole[v] = NAME(load)(from + v * LANES);
+                    KEEP(whole[v]);
+                }
+#endif
+            _Pragma("GCC unroll 8") for (int s = 0; s < size; s++)
+            {
+#ifdef SHIFTED
+                if (stride == 1 && vectors > 2)
+                    VECTORS(v) x[v] = s ? SHIFTED(whole[v], whole[v + 1], s) : whole[v];
+                else
+#endif
+                    LOAD(from + (stride == 1 ? s : t.offsets[s]))
+                EACH_ROW(j) if (i - j * stride >= 0 && i - j * stride < size)
+                {
+                    const int tap = (i - j * stride) * size + s;
+                    ADD(one ? held[one ? tap : 0] : NAME(splat)(factors[tap]), j)
+                }
+            }
+            from += t.line;
+        }
+        factors += size * size;
+    }
+    END(one)
+}
+
+/* Kernels of three rows and more, stride 1: rows of the input that all output rows of the tile see, and before and after them
+   those that some see. */
+INLINE void NAME(large)(const int vectors, TILE_ARGUMENTS)
+{
+    const int rows = ROWS;
+    BEGIN
+    for (ptrdiff_t c = 0; c < t.channels; c++) {
+        const REAL *from = seen + c * t.plane;
+        _Pragma("GCC unroll 4") for (int i = 0; i < ROWS - 1; i++)
+        {
+            for (ptrdiff_t s = 0; s < t.taps_x; s++) {
+                LOAD(from + s)
+                _Pragma("GCC unroll 4") for (int j = 0; j <= i; j++) ADD(NAME(splat)(factors[(i - j) * t.taps_x + s]), j)
+            }
+            from += t.line;
+        }
+        for (ptrdiff_t i = ROWS - 1; i < t.taps_y; i++) {
+            for (ptrdiff_t s = 0; s < t.taps_x; s++) {
+                LOAD(from + s)
+                EACH_ROW(j) ADD(NAME(splat)(factors[(i - j) * t.taps_x + s]), j)
+            }
+            from += t.line;
+        }
+        _Pragma("GCC unroll 4") for (int i = 0; i < ROWS - 1; i++)
+        {
+            for (ptrdiff_t s = 0; s < t.taps_x; s++) {
+                LOAD(from + s)
+                _Pragma("GCC unroll 4") for (int j = i + 1; j < ROWS; j++)
+                    ADD(NAME(splat)(factors[(t.taps_y + i - j) * t.taps_x + s]), j)
+            }
+            from += t.line;
+        }
+        factors += t.taps_y * t.taps_x;
+    }
+    END(0)
+}
+
+/* Any kernel, stride and dilation: one output row. */
+INLINE void NAME(single)(const int vectors, TILE_ARGUMENTS)
+{
+    const int rows = 1;
+    BEGIN
+    for (ptrdiff_t c = 0; c < t.channels; c++)
+        for (ptrdiff_t r = 0; r < t.taps_y; r++)
+            for (ptrdiff_t s = 0; s < t.taps_x; s++) {
+                LOAD(seen + c * t.plane + r * t.line + t.offsets[s])
+                ADD(NAME(splat)(*factors++), 0)
+            }
+    END(0)
+}
+
+typedef void NAME(kernel)(TILE_ARGUMENTS);
+#define GIVEN given, input, weight, start, output
+#define KNOWN(vectors, size, stride, one)                                                                              \
+    static void NAME(known_##vectors##_##size##_##stride##_##one)(TILE_ARGUMENTS)                                      \
+    {                                                                                                                  \
+        NAME(known)(vectors, size, stride, one, GIVEN);                                                                \
+    }
+#define OF(vectors)                                                                                                    \
+    KNOWN(vectors, 3, 1, 1)                                                                                            \
+    KNOWN(vectors, 3, 2, 1)                                                                                            \
+    KNOWN(vectors, 3, 1, 0)                                                                                            \
+    KNOWN(vectors, 3, 2, 0)                                                                                            \
+    KNOWN(vectors, 5, 1, 0)                                                                                            \
+    KNOWN(vectors, 5, 2, 0)                                                                                            \
+    KNOWN(vectors, 7, 1, 0)                                                                                            \
+    KNOWN(vectors, 7, 2, 0)                                                                                            \
+    static void NAME(large_##vectors)(TILE_ARGUMENTS) { NAME(large)(vectors, GIVEN); }                                 \
+    static void NAME(single_##vectors)(TILE_ARGUMENTS) { NAME(single)(vectors, GIVEN); }
+OF(1)
+OF(2)
+OF(4)
+
+#define KNOWN_OF(vectors, size, stride, one) NAME(known_##vectors##_##size##_##stride##_##one)
+#define PICK(size, stride, one) {KNOWN_OF(1, size, stride, one), KNOWN_OF(2, size, stride, one), KNOWN_OF(4, size, stride, one)}
+
+/* The kernel for tiles of 1 << power vectors; *rows becomes the output rows it makes. */
+static NAME(kernel) *NAME(choose)(const Shape *g, int power, ptrdiff_t height, int *rows)
+{
+    static NAME(kernel) *const known[2][4][3] = {
+        {PICK(3, 1, 0), PICK(5, 1, 0), PICK(7, 1, 0), PICK(3, 1, 1)},
+        {PICK(3, 2, 0), PICK(5, 2, 0), PICK(7, 2, 0), PICK(3, 2, 1)},
+    };
+    static NAME(kernel) *const large[3] = {NAME(large_1), NAME(large_2), NAME(large_4)};
+    static NAME(kernel) *const single[3] = {NAME(single_1), NAME(single_2), NAME(single_4)};
+    *rows = ROWS;
+    if (height >= ROWS && g->dilation_y == 1 && g->dilation_x == 1 && g->stride_y == g->stride_x && g->stride_y <= 2) {
+        if (g->taps_y == g->taps_x && (g->taps_y == 3 || g->taps_y == 5 || g->taps_y == 7))
+            return known[g->stride_y - 1][g->channels == 1 && g->taps_y == 3 ? 3 : g->taps_y / 2 - 1][power];
+        if (g->stride_y == 1 && g->taps_y >= ROWS - 1)
+            return large[power];
+    }
+    *rows = 1;
+    return single[power];
+}
+
+/* Where rows of outputs are cut into strips: `at` the first column; `tiles` tiles of 1 << power vectors; inside: every input column
+   that they read may be read where it lies. */
+#ifndef CONVBENCH_CUT
+#define CONVBENCH_CUT
+typedef struct {
+    ptrdiff_t at, tiles;
+    int power, inside;
+} Cut;
+
+/* Images up to this width are copied with their padding, wider ones at their edges alone: there the copy costs more. */
+#define WIDE 512
+#define COPY (96 << 10) /* bytes of a copy, which should stay near the core */
+
+static int is_copied(const Shape *g) { return g->stride_x > 1 || g->width <= WIDE || g->out_width <= WIDE / 4; }
+
+static ptrdiff_t planes_of(const Shape *g)
+{
+    ptrdiff_t span = (g->taps_x - 1) * g->dilation_x + 1;
+    return g->stride_x < span ? g->stride_x : span;
+}
+
+static int is_inside(const Shape *g, ptrdiff_t at, ptrdiff_t span)
+{
+    return at >= g->left && at - g->left + span <= g->width;
+}
+
+/* As few strips and as wide tiles as there can be. Of a copy, whose rows end in room for it, whole tiles are computed even where not
+   all of their columns are stored. In place, the edges, which need a padded copy, are one vector wide, and tiles overlap. */
+static Cut next_cut(const Shape *g, ptrdiff_t at, ptrdiff_t lanes)
+{
+    const ptrdiff_t left = g->out_width - at, more = (g->taps_x - 1) * g->dilation_x;
+    if (is_copied(g)) {
+        const int power = left > 2 * lanes ? 2 : left > lanes;
+        const ptrdiff_t tiles = left / (lanes << power);
+        return (Cut){at, tiles + (left - tiles * (lanes << power) > (lanes << power) / 2 || !tiles), power, 1};
+    }
+    for (int power = 2; power >= 0; power--) {
+        ptrdiff_t tiles = left / (lanes << power);
+        /* Tiles of four vectors read a whole one beyond their last. */
+        while (tiles && !is_inside(g, at, tiles * (lanes << power) + (power == 2 && more < lanes ? lanes : more)))
+            tiles--;
+        if (tiles)
+            return (Cut){at, tiles, power, 1};
+    }
+    if (left < lanes)
+        at -= lanes - left;
+    return (Cut){at, 1, 0, is_inside(g, at, lanes + more)};
+}
+#endif
+
+/* Elements between the rows of one plane of a copy that serves `columns` outputs: whole tiles, and a vector that tiles of four read
+   beyond their last. */
+static ptrdiff_t NAME(pitch)(const Shape *g, ptrdiff_t columns)
+{
+    const ptrdiff_t whole = columns > 2 * LANES ? 4 * LANES : columns > LANES ? 2 * LANES : LANES;
+    const ptrdiff_t more = (g->taps_x - 1) * g->dilation_x / g->stride_x;
+    return (columns + whole - 1) / whole * whole + (more + LANES - 1) / LANES * LANES + (whole > 2 * LANES && !more ? LANES : 0);
+}
+
+/* Input rows that `rows` output rows see. */
+#define ROWS_SEEN(g, rows) (((rows) - 1) * (g)->stride_y + ((g)->taps_y - 1) * (g)->dilation_y + 1)
+
+/* Copy `count` rows of each channel from (y, x) on, zeros where that is padding; each row as `planes` planes of every stride-th
+   column, so that a tap's pixels lie side by side. `columns` outputs see it; what lies behind is left as it is. */
+static void NAME(fill)(const Shape *g, const REAL *input, REAL *copy, ptrdiff_t y, ptrdiff_t count, ptrdiff_t x,
+                       ptrdiff_t columns, ptrdiff_t pitch)
+{
+    const ptrdiff_t stride = g->stride_x, planes = planes_of(g), height = g->height, width = g->width;
+    const ptrdiff_t used = columns + (g->taps_x - 1) * g->dilation_x / stride;
+    /* Vectors from `inner` to `outer` lie in the image, both of them where the stride is two. */
+    const ptrdiff_t wide = stride == 2 ? 2 * LANES : LANES;
+    const ptrdiff_t inner = x < 0 ? (-x + wide - 1) / wide * LANES : 0, outer = x < width ? (width - x) / wide * LANES : 0;
+    for (ptrdiff_t c = 0; c < g->channels; c++)
+        for (ptrdiff_t row = y; row < y + count; row++, copy += planes * pitch) {
+            const REAL *line = input + (c * height + row) * width + x;
+            if (row < 0 || row >= height)
+                memset(copy, 0, planes * pitch * sizeof(REAL));
+            else if (stride == 1)
+                for (ptrdiff_t q = 0; q < used; q += LANES)
+                    NAME(store)(copy + q, q >= inner && q + LANES <= outer
+                                              ? NAME(load)(line + q)
+                                              : NAME(load_some)(line + q, -x - q, width - x - q));
+            else if (stride == 2)
+                for (ptrdiff_t q = 0; q < used; q += LANES) {
+                    const ptrdiff_t from = 2 * q, next = 2 * q + LANES;
+                    V low, high;
+                    if (q >= inner && q + LANES <= outer) {
+                        low = NAME(load)(line + from);
+                        high = NAME(load)(line + next);
+                    } else {
+                        low = NAME(load_some)(line + from, -x - from, width - x - from);
+                        high = NAME(load_some)(line + next, -x - next, width - x - next);
+                    }
+                    NAME(store)(copy + q, EVENS(low, high));
+                    if (planes == 2)
+                        NAME(store)(copy + pitch + q, ODDS(low, high));
+                }
+            else
+                for (ptrdiff_t phase = 0; phase < planes; phase++)
+                    for (ptrdiff_t q = 0, column = x + phase; q < used; q++, column += stride)
+                        copy[phase * pitch + q] = column < 0 || column >= width ? 0 : line[phase + q * stride];
+        }
+}
+
+/* How many pieces the output rows of `images` images make: four a thread, for an even load, of eight rows and more, since they
+   share what neighbours see; and where rows are copied, so many that a copy stays small. */
+static ptrdiff_t NAME(pieces)(const Shape *g, ptrdiff_t threads, ptrdiff_t images)
+{
+    ptrdiff_t pieces = (4 * threads + images - 1) / images, rows;
+    if (pieces > g->out_height / 8)
+        pieces = g->out_height / 8;
+    if (is_copied(g)) {
+        rows = COPY / (g->channels * planes_of(g) * NAME(pitch)(g, g->out_width) * (ptrdiff_t)sizeof(REAL));
+        rows = (rows - ROWS_SEEN(g, 1)) / g->stride_y;
+        rows = rows < 2 * ROWS ? 2 * ROWS : rows;
+        if (pieces < (g->out_height + rows - 1) / rows)
+            pieces = (g->out_height + rows - 1) / rows;
+    }
+    return pieces < 1 ? 1 : pieces;
+}
+
+/* Elements of work that `band` needs. */
+static ptrdiff_t NAME(work)(const Shape *g, ptrdiff_t pieces)
+{
+    const ptrdiff_t most = (g->out_height + pieces - 1) / pieces, copied = is_copied(g);
+    const ptrdiff_t pitch = NAME(pitch)(g, copied ? g->out_width : 4 * LANES);
+    return g->channels * ROWS_SEEN(g, copied ? most : ROWS) * planes_of(g) * pitch;
+}
+
+/* Output rows first to last - 1 of all output channels of one group of one image. Each pointer is at the group's first element.
+   past: outputs of whole and aligned vectors go past the caches. */
+static void NAME(band)(const Shape *g, const REAL *input, const REAL *weight, const REAL *bias, REAL *output, ptrdiff_t first,
+                       ptrdiff_t last, int past, ptrdiff_t *offsets, REAL *copy)
+{
+    const int copied = is_copied(g);
+    const ptrdiff_t columns = copied ? g->out_width : 4 * LANES, pitch = NAME(pitch)(g, columns), planes = planes_of(g);
+    const ptrdiff_t seen = ROWS_SEEN(g, last - first), near = g->channels * g->width * seen * (ptrdiff_t)sizeof(REAL) < COPY;
+    for (ptrdiff_t s = 0; s < g->taps_x; s++)
+        offsets[s] = s * g->dilation_x % g->stride_x * pitch + s * g->dilation_x / g->stride_x;
+    if (copied)
+        NAME(fill)(g, input, copy, first * g->stride_y - g->top, seen, -g->left, columns, pitch);
+    for (ptrdiff_t at = 0; at < g->out_width;) {
+        const Cut cut = next_cut(g, at, LANES);
+        int rows;
+        NAME(kernel) *kernel = NAME(choose)(g, cut.power, last - first, &rows);
+        at = cut.at + cut.tiles * (LANES << cut.power);
+        for (ptrdiff_t p = first, bands; p < last; p += bands * rows) {
+            if (p > last - rows)
+                p = last - rows;
+            const ptrdiff_t y = p * g->stride_y - g->top, x = cut.at - g->left;
+            const int whole = !copied && cut.inside && y >= 0 && y + ROWS_SEEN(g, rows) <= g->height;
+            /* As many bands at once as lie in the image, where their input stays near the core or is read once. */
+            bands = 1;
+            if (copied || (whole && (g->outputs == 1 || near))) {
+                const ptrdiff_t below = copied ? last - p : (g->height - y - ROWS_SEEN(g, 1)) / g->stride_y + 1;
+                bands = (below < last - p ? below : last - p) / rows;
+            }
+            const ptrdiff_t line = whole ? g->width : planes * pitch;
+            const ptrdiff_t count = whole ? g->height : copied ? seen : ROWS_SEEN(g, rows);
+            for (ptrdiff_t t = 0; t < (whole || copied ? 1 : cut.tiles); t++) {
+                const ptrdiff_t column = cut.at + t * (LANES << cut.power);
+                const Tiles tiles = {line * g->dilation_y, line * count, line * rows * g->stride_y, g->channels,
+                                     g->taps_y, g->taps_x, whole || copied ? cut.tiles : 1, g->out_width - column, bands,
+                                     g->out_width, offsets, past && g->out_width % LANES == 0 && column % LANES == 0};
+                const REAL *from = whole    ? input + y * g->width + x
+                                   : copied ? copy + (p - first) * g->stride_y * planes * pitch + cut.at
+                                            : copy;
+                if (!whole && !copied)
+                    NAME(fill)(g, input, copy, y, count, column - g->left, LANES << cut.power, pitch);
+                for (ptrdiff_t k = 0; k < g->outputs; k++)
+                    kernel(&tiles, from, weight + k * g->channels * g->taps_y * g->taps_x, bias[k],
+                           output + (k * g->out_height + p) * g->out_width + column);
+            }
+        }
+    }
+}

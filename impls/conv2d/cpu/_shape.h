@@ -1,0 +1,13 @@
+/* One group of a convolution in numbers: what the kernels of every type of element are told. */
+#ifndef CONVBENCH_SHAPE
+#define CONVBENCH_SHAPE
+#include <stddef.h>
+
+typedef struct {
+    ptrdiff_t channels, height, width;             /* of the input, channels of one group */
+    ptrdiff_t outputs, out_height, out_width;      /* of the output, channels of one group */
+    ptrdiff_t taps_y, taps_x;                      /* of the kernel */
+    ptrdiff_t stride_y, stride_x, dilation_y, dilation_x;
+    ptrdiff_t top, left;                           /* padding before the first row and column */
+} Shape;
+#endif

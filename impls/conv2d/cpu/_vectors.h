@@ -1,0 +1,185 @@
+/* Vectors as wide as this machine's, of one type of element. Included once for each: REAL is the type, SIZE its bytes,
+   NAME(x) gives a name that says the type. GCC's vector extensions (also clang's), so that the same text is compiled for
+   AVX-512, AVX, SSE and NEON. */
+
+#include <stddef.h>
+#include <string.h>
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
+#ifndef VECTOR
+#if defined(__AVX512F__)
+#define VECTOR 64 /* bytes */
+#elif defined(__AVX__)
+#define VECTOR 32
+#else
+#define VECTOR 16
+#endif
+/* Keeps a value in a register where GCC would load it again for each use, or move the loads so far ahead that it spills. */
+#if defined(__x86_64__)
+#define KEEP(value) __asm__("" : "+v"(value))
+#else
+#define KEEP(value) (void)(value)
+#endif
+/* Has GCC read memory again, where it would rather keep more weights than there are registers. */
+#define FORGET __asm__ volatile("" ::: "memory")
+#define INLINE static inline __attribute__((always_inline))
+/* Rows of an outer product kept in registers, two vectors each: 28 of 32 registers, or 12 of 16. */
+#if defined(__AVX512F__) || defined(__aarch64__)
+#define TILE 14
+#else
+#define TILE 6
+#endif
+#define EACH2(f) f(0), f(1)
+#define EACH4(f) EACH2(f), f(2), f(3)
+#define EACH8(f) EACH4(f), f(4), f(5), f(6), f(7)
+#define EACH16(f) EACH8(f), f(8), f(9), f(10), f(11), f(12), f(13), f(14), f(15)
+#endif
+
+#undef LANES
+#undef EACH
+#if VECTOR / SIZE == 16
+#define LANES 16
+#define EACH EACH16
+#elif VECTOR / SIZE == 8
+#define LANES 8
+#define EACH EACH8
+#elif VECTOR / SIZE == 4
+#define LANES 4
+#define EACH EACH4
+#else
+#define LANES 2
+#define EACH EACH2
+#endif
+#undef SHIFTED
+#undef MULTIPLY_ADD
+#undef WHOLE
+#if SIZE == 4
+#define WHOLE int
+#else
+#define WHOLE long long
+#endif
+
+#define V NAME(vector)
+typedef REAL V __attribute__((vector_size(VECTOR)));
+typedef REAL NAME(loose) __attribute__((vector_size(VECTOR), aligned(SIZE), may_alias));
+typedef WHOLE NAME(lanes) __attribute__((vector_size(VECTOR)));
+
+INLINE V NAME(load)(const REAL *from) { return *(const NAME(loose) *)from; }
+
+INLINE void NAME(store)(REAL *to, V value) { *(NAME(loose) *)to = value; }
+
+/* x - 0 is x for every x, NaN and -0 too, and compiles to nothing but the broadcast. */
+INLINE V NAME(splat)(REAL x) { return x - (V){0}; }
+
+/* Lanes first to last - 1 of the vector at `from`, zeros in the others, whose memory is not touched. */
+INLINE V NAME(load_some)(const REAL *from, ptrdiff_t first, ptrdiff_t last)
+{
+    if (last > LANES)
+        last = LANES;
+    if (first < 0)
+        first = 0;
+    if (first >= last)
+        return (V){0};
+    if (last - first == LANES)
+        return NAME(load)(from);
+#if defined(__AVX512F__) && SIZE == 4
+    return (V)_mm512_maskz_loadu_ps((__mmask16)((1u << last) - (1u << first)), from);
+#elif defined(__AVX512F__)
+    return (V)_mm512_maskz_loadu_pd((__mmask8)((1u << last) - (1u << first)), from);
+#else
+    REAL lanes[LANES] = {0};
+    memcpy(lanes + first, from + first, (last - first) * sizeof(REAL));
+    return NAME(load)(lanes);
+#endif
+}
+
+/* Store past the caches, as fits outputs that are larger than they; `to` is aligned to a vector. */
+INLINE void NAME(stream)(REAL *to, V value)
+{
+#if defined(__AVX512F__)
+    _mm512_stream_si512((void *)to, (__m512i)value);
+#else
+    *(V *)to = value;
+#endif
+}
+
+/* Store the first `count` lanes; nothing where that is not positive, everything where it is more than there are. */
+INLINE void NAME(store_first)(REAL *to, V value, ptrdiff_t count)
+{
+    if (count >= LANES)
+        NAME(store)(to, value);
+    else if (count > 0)
+#if defined(__AVX512F__) && SIZE == 4
+        _mm512_mask_storeu_ps(to, (__mmask16)((1u << count) - 1), (__m512)value);
+#elif defined(__AVX512F__)
+        _mm512_mask_storeu_pd(to, (__mmask8)((1u << count) - 1), (__m512d)value);
+#else
+        memcpy(to, &value, count * sizeof(REAL));
+#endif
+}
+
+/* sum += a * b, rounded once. Left to itself, GCC 12 picks forms that overwrite a factor, and adds moves that cost a fifth. */
+#if defined(__AVX512F__) && SIZE == 4
+#define MULTIPLY_ADD(sum, a, b) __asm__("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b))
+#elif defined(__AVX512F__)
+#define MULTIPLY_ADD(sum, a, b) __asm__("vfmadd231pd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b))
+#else
+#define MULTIPLY_ADD(sum, a, b) ((sum) += (a) * (b))
+#endif
+
+/* The vector that begins `shift` lanes, a constant, into two neighbours: cheaper than a load across a cache line. */
+#if defined(__AVX512F__) && SIZE == 4
+#define SHIFTED(low, high, shift) ((V)_mm512_alignr_epi32((__m512i)(high), (__m512i)(low), shift))
+#elif defined(__AVX512F__)
+#define SHIFTED(low, high, shift) ((V)_mm512_alignr_epi64((__m512i)(high), (__m512i)(low), shift))
+#endif
+
+/* Lanes of two vectors, counted through both, as `place` says of each lane of the result. */
+#undef CHOOSE
+#if defined(__clang__)
+#define CHOOSE(low, high, place) __builtin_shufflevector(low, high, EACH(place))
+#else
+#define CHOOSE(low, high, place) __builtin_shuffle(low, high, (NAME(lanes)){EACH(place)})
+#endif
+
+/* Every second element of two neighbours, from the first or the second on. */
+#define EVEN(j) 2 * (j)
+#define ODD(j) 2 * (j) + 1
+#define EVENS(low, high) CHOOSE(low, high, EVEN)
+#define ODDS(low, high) CHOOSE(low, high, ODD)
+
+/* One step of a transpose: blocks of `step` lanes change places between rows that lie `step` apart. */
+#define SWAP_STEP(step)                                                                                                \
+    _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++) if (!(i & step))                                          \
+    {                                                                                                                  \
+        V low = rows[i], high = rows[i + step];                                                                        \
+        rows[i] = CHOOSE(low, high, LOW##step);                                                                        \
+        rows[i + step] = CHOOSE(low, high, HIGH##step);                                                                \
+    }
+#define LOWER(j, step) ((j) & (step) ? LANES + (j) - (step) : (j))
+#define HIGHER(j, step) ((j) & (step) ? LANES + (j) : (j) + (step))
+#define LOW1(j) LOWER(j, 1)
+#define LOW2(j) LOWER(j, 2)
+#define LOW4(j) LOWER(j, 4)
+#define LOW8(j) LOWER(j, 8)
+#define HIGH1(j) HIGHER(j, 1)
+#define HIGH2(j) HIGHER(j, 2)
+#define HIGH4(j) HIGHER(j, 4)
+#define HIGH8(j) HIGHER(j, 8)
+
+/* Transpose LANES vectors in place. */
+INLINE void NAME(transpose)(V rows[LANES])
+{
+#if LANES > 8
+    SWAP_STEP(8)
+#endif
+#if LANES > 4
+    SWAP_STEP(4)
+#endif
+#if LANES > 2
+    SWAP_STEP(2)
+#endif
+    SWAP_STEP(1)
+}

@@ -1,0 +1,344 @@
+/* Winograd's F(4x4, 3x3) for one type of element, a vector of channels at a time: see cpu.cython_winograd, and _vectors.h for REAL
+   and NAME. Lavin and Gray, arXiv 1509.09308; the points 0, 1, -1, 2, -2 and infinity. */
+
+#ifndef CONVBENCH_WINOGRAD
+#define CONVBENCH_WINOGRAD
+#define PAIR (2 * LANES) /* output channels at a time */
+#define CHUNK 16         /* tiles of a row that are transformed at a time */
+#define FEW 4            /* groups of tiles whose products are all held ... */
+#define DEPTH 8          /* ... while weights are transformed for so many blocks of input channels at a time */
+
+/* How tiles go together. A group, of `size` tiles at most, is multiplied at once; it holds whole rows of tiles, `rows` of them, or
+   one of `parts` pieces of a row. */
+typedef struct {
+    ptrdiff_t tiles_x, tiles_y, size, rows, parts, blocks; /* blocks: of LANES input channels */
+} Grouping;
+#endif
+
+/* Groups as even and as full as they can be, for `count` rows of tiles. */
+static Grouping NAME(grouping)(const Shape *g, ptrdiff_t count)
+{
+    Grouping w = {(g->out_width + 3) / 4, (g->out_height + 3) / 4, 0, 1, 1, (g->channels + LANES - 1) / LANES};
+    if (w.tiles_x > TILE) {
+        w.parts = (w.tiles_x + TILE - 1) / TILE;
+        w.size = (w.tiles_x + w.parts - 1) / w.parts;
+    } else {
+        const ptrdiff_t most = TILE / w.tiles_x, groups = (count + most - 1) / most;
+        w.rows = (count + groups - 1) / groups;
+        w.size = w.rows * w.tiles_x;
+    }
+    return w;
+}
+
+/* Elements of a group of transformed tiles: [36][blocks][size][LANES]. A vector more for each of the 36, since stores that lie a
+   power of two apart would all fall into one set of the cache. */
+#define AREA(w) ((w)->blocks * (w)->size * LANES + LANES)
+static ptrdiff_t NAME(group_area)(const Grouping *w) { return 36 * AREA(w); }
+
+/* Elements of transformed weights of PAIR output channels: [36][blocks * LANES][PAIR], and a vector more for the same reason. */
+#define STEP(blocks) ((blocks) * LANES * PAIR + LANES)
+static ptrdiff_t NAME(factors_area)(const Grouping *w) { return 36 * STEP(w->blocks); }
+
+/* Elements of work a thread: transformed weights, then products and outputs, or lines of the image. */
+static ptrdiff_t NAME(winograd_work)(const Grouping *w)
+{
+    const ptrdiff_t out = FEW * 36 * w->size * PAIR + 4 * (4 * w->size + LANES) * LANES, in = 6 * (4 * CHUNK + 2 + LANES) * LANES;
+    return NAME(factors_area)(w) + (out > in ? out : in);
+}
+
+/* Six numbers along one axis of a tile, transformed; `step` vectors lie between them, `far` between the results. */
+INLINE void NAME(forward6)(const V d[6], V t[6])
+{
+    const V four = NAME(splat)(4), five = NAME(splat)(5), two = NAME(splat)(2);
+    const V even = d[4] - four * d[2], odd = d[3] - four * d[1], near = d[4] - d[2], far = two * (d[3] - d[1]);
+    t[0] = four * d[0] + (d[4] - five * d[2]);
+    t[1] = even + odd;
+    t[2] = even - odd;
+    t[3] = near + far;
+    t[4] = near - far;
+    t[5] = four * d[1] + (d[5] - five * d[3]);
+}
+
+INLINE void NAME(backward6)(const V m[6], V y[4])
+{
+    const V sum = m[1] + m[2], difference = m[1] - m[2], far_sum = m[3] + m[4], far_difference = m[3] - m[4];
+    y[0] = m[0] + sum + far_sum;
+    y[1] = difference + NAME(splat)(2) * far_difference;
+    y[2] = sum + NAME(splat)(4) * far_sum;
+    y[3] = difference + NAME(splat)(8) * far_difference + m[5];
+}
+
+INLINE void NAME(weights3)(const V g[3], V t[6])
+{
+    const V sixth = NAME(splat)((REAL)1 / 6), small = NAME(splat)((REAL)1 / 24);
+    const V ends = (g[0] + g[2]) * sixth, middle = g[1] * sixth, wide = g[0] * small + g[2] * sixth;
+    const V half = g[1] * NAME(splat)((REAL)1 / 12);
+    t[0] = g[0] * NAME(splat)((REAL)1 / 4);
+    t[1] = -(ends + middle);
+    t[2] = middle - ends;
+    t[3] = wide + half;
+    t[4] = wide - half;
+    t[5] = g[2];
+}
+
+/* Fill factors (36, blocks * LANES, PAIR) from the weights (K, C, 3, 3) of `outputs` output channels, for `blocks` blocks of input
+   channels from `first` on; zeros for channels beyond. */
+static void NAME(transform_weights)(const Shape *g, const REAL *weight, ptrdiff_t outputs, ptrdiff_t first, ptrdiff_t blocks,
+                                    REAL *factors)
+{
+    const ptrdiff_t length = g->channels * 9, far = STEP(blocks);
+    for (int half = 0; half < 2; half++)
+        for (ptrdiff_t block = first; block < first + blocks; block++) {
+            V taps[9 * LANES]; /* of LANES channels, as vectors of output channels */
+            _Pragma("GCC unroll 1") for (int part = 0; part < 9; part++)
+            {
+                const ptrdiff_t at = block * 9 * LANES + part * LANES;
+                V rows[LANES];
+                _Pragma("GCC unroll 16") for (int k = 0; k < LANES; k++)
+                {
+                    const REAL *from = weight + (half * LANES + k) * length + at;
+                    rows[k] = half * LANES + k < outputs ? NAME(load_some)(from, 0, length - at) : (V){0};
+                    __builtin_prefetch(from + 9 * LANES); /* more streams than the machine's own prefetcher follows */
+                }
+                NAME(transpose)(rows);
+                _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++) taps[part * LANES + i] = rows[i];
+            }
+            for (int c = 0; c < LANES; c++) {
+                REAL *to = factors + ((block - first) * LANES + c) * PAIR + half * LANES;
+                V columns[3][6];
+                _Pragma("GCC unroll 3") for (int s = 0; s < 3; s++)
+                {
+                    const V column[3] = {taps[c * 9 + s], taps[c * 9 + 3 + s], taps[c * 9 + 6 + s]};
+                    NAME(weights3)(column, columns[s]);
+                }
+                _Pragma("GCC unroll 6") for (int i = 0; i < 6; i++)
+                {
+                    const V row[3] = {columns[0][i], columns[1][i], columns[2][i]};
+                    V t[6];
+                    NAME(weights3)(row, t);
+                    _Pragma("GCC unroll 6") for (int j = 0; j < 6; j++) NAME(store)(to + (6 * i + j) * far, t[j]);
+                }
+            }
+        }
+}
+
+/* Transform one row of tiles, the row-th of those whose groups begin at `groups`, of LANES channels from block * LANES on.
+   input: the first channel of the group of channels, of the image; y: the tiles' first input row. */
+static void NAME(transform_tiles)(const Shape *g, const Grouping *w, const REAL *input, ptrdiff_t block, ptrdiff_t y, ptrdiff_t row,
+                                  REAL *groups, REAL *lines)
+{
+    const ptrdiff_t pixels = g->height * g->width, pitch = (4 * CHUNK + 2 + LANES) * LANES, far = AREA(w);
+    const ptrdiff_t channels = g->channels - block * LANES < LANES ? g->channels - block * LANES : LANES;
+    for (ptrdiff_t first = 0; first < w->tiles_x; first += CHUNK) {
+        const ptrdiff_t tiles = w->tiles_x - first < CHUNK ? w->tiles_x - first : CHUNK, columns = 4 * tiles + 2;
+        const ptrdiff_t x = 4 * first - g->left;
+        for (int i = 0; i < 6; i++) {
+            REAL *line = lines + i * pitch;
+            const REAL *from = input + block * LANES * pixels + (y + i) * g->width + x;
+            if (y + i < 0 || y + i >= g->height) {
+                memset(line, 0, columns * LANES * sizeof(REAL));
+                continue;
+            }
+            for (ptrdiff_t q = 0; q < columns; q += LANES) {
+                V rows[LANES];
+                if (channels == LANES && x + q >= 0 && x + q + LANES <= g->width)
+                    _Pragma("GCC unroll 16") for (int c = 0; c < LANES; c++) rows[c] = NAME(load)(from + c * pixels + q);
+                else
+                    for (int c = 0; c < LANES; c++)
+                        rows[c] = c < channels ? NAME(load_some)(from + c * pixels + q, -x - q, g->width - x - q) : (V){0};
+                NAME(transpose)(rows);
+                _Pragma("GCC unroll 16") for (int c = 0; c < LANES; c++) NAME(store)(line + (q + c) * LANES, rows[c]);
+            }
+        }
+        for (ptrdiff_t q = 0; q < columns; q++) {
+            V d[6], t[6];
+            _Pragma("GCC unroll 6") for (int i = 0; i < 6; i++) d[i] = NAME(load)(lines + i * pitch + q * LANES);
+            NAME(forward6)(d, t);
+            _Pragma("GCC unroll 6") for (int i = 0; i < 6; i++) NAME(store)(lines + i * pitch + q * LANES, t[i]);
+        }
+        for (ptrdiff_t tile = 0; tile < tiles; tile++) {
+            const ptrdiff_t column = first + tile, group = row / w->rows * w->parts + column / w->size * (w->parts > 1);
+            const ptrdiff_t place = w->parts > 1 ? column % w->size : row % w->rows * w->tiles_x + column;
+            REAL *to = groups + group * 36 * far + (block * w->size + place) * LANES;
+            _Pragma("GCC unroll 6") for (int i = 0; i < 6; i++)
+            {
+                V d[6], t[6];
+                _Pragma("GCC unroll 6") for (int j = 0; j < 6; j++) d[j] = NAME(load)(lines + i * pitch + (4 * tile + j) * LANES);
+                NAME(forward6)(d, t);
+                _Pragma("GCC unroll 6") for (int j = 0; j < 6; j++) NAME(store)(to + (6 * i + j) * far, t[j]);
+            }
+        }
+    }
+}
+
+/* products (count, PAIR) = tiles (blocks, size, LANES) times factors (blocks * LANES, PAIR), all of it in registers; added to what is
+   there where `more` says so. */
+INLINE void NAME(multiply)(const int count, ptrdiff_t size, ptrdiff_t blocks, const REAL *tiles, const REAL *factors, REAL *products,
+                           int more)
+{
+    V sums[TILE][2];
+    _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
+    {
+        sums[t][0] = more ? NAME(load)(products + t * PAIR) : (V){0};
+        sums[t][1] = more ? NAME(load)(products + t * PAIR + LANES) : (V){0};
+    }
+    for (ptrdiff_t block = 0; block < blocks; block++, tiles += size * LANES)
+        _Pragma("GCC unroll 2") for (int c = 0; c < LANES; c++, factors += PAIR)
+        {
+            const V low = NAME(load)(factors), high = NAME(load)(factors + LANES);
+            _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
+            {
+                const V x = NAME(splat)(tiles[t * LANES + c]);
+                sums[t][0] += x * low;
+                sums[t][1] += x * high;
+            }
+        }
+    _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
+    {
+        NAME(store)(products + t * PAIR, sums[t][0]);
+        NAME(store)(products + t * PAIR + LANES, sums[t][1]);
+    }
+}
+
+#define MULTIPLY(count)                                                                                                \
+    static void NAME(multiply_##count)(ptrdiff_t size, ptrdiff_t blocks, const REAL *tiles, const REAL *factors,       \
+                                       REAL *products, int more)                                                       \
+    {                                                                                                                  \
+        NAME(multiply)(count, size, blocks, tiles, factors, products, more);                                           \
+    }
+MULTIPLY(1)
+MULTIPLY(2)
+MULTIPLY(3)
+MULTIPLY(4)
+MULTIPLY(5)
+MULTIPLY(6)
+#if TILE == 14
+MULTIPLY(7)
+MULTIPLY(8)
+MULTIPLY(9)
+MULTIPLY(10)
+MULTIPLY(11)
+MULTIPLY(12)
+MULTIPLY(13)
+MULTIPLY(14)
+#endif
+
+static void (*const NAME(multiplies)[])(ptrdiff_t, ptrdiff_t, const REAL *, const REAL *, REAL *, int) = {
+    NULL,
+    NAME(multiply_1),
+    NAME(multiply_2),
+    NAME(multiply_3),
+    NAME(multiply_4),
+    NAME(multiply_5),
+    NAME(multiply_6),
+#if TILE == 14
+    NAME(multiply_7),
+    NAME(multiply_8),
+    NAME(multiply_9),
+    NAME(multiply_10),
+    NAME(multiply_11),
+    NAME(multiply_12),
+    NAME(multiply_13),
+    NAME(multiply_14),
+#endif
+};
+
+/* The outputs of `tiles` tiles side by side, from the products of the first of them on: bias and output at the first of `outputs`
+   output channels, output at the tiles' first pixel, of which `height` rows and `width` columns are in the image. */
+static void NAME(transform_products)(const Shape *g, const Grouping *w, const REAL *products, ptrdiff_t tiles, ptrdiff_t outputs,
+                                     ptrdiff_t height, ptrdiff_t width, const REAL *bias, REAL *output, REAL *wide)
+{
+    const ptrdiff_t far = w->size * PAIR, pitch = (4 * w->size + LANES) * LANES, pixels = g->out_height * g->out_width;
+    for (int half = 0; half * LANES < outputs; half++) {
+        const V start = NAME(load_some)(bias + half * LANES, 0, outputs - half * LANES);
+        for (ptrdiff_t tile = 0; tile < tiles; tile++) {
+            const REAL *from = products + tile * PAIR + half * LANES;
+            V rows[6][4];
+            _Pragma("GCC unroll 6") for (int i = 0; i < 6; i++)
+            {
+                V m[6];
+                _Pragma("GCC unroll 6") for (int j = 0; j < 6; j++) m[j] = NAME(load)(from + (6 * i + j) * far);
+                NAME(backward6)(m, rows[i]);
+            }
+            _Pragma("GCC unroll 4") for (int j = 0; j < 4; j++)
+            {
+                const V column[6] = {rows[0][j], rows[1][j], rows[2][j], rows[3][j], rows[4][j], rows[5][j]};
+                V y[4];
+                NAME(backward6)(column, y);
+                _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++)
+                    NAME(store)(wide + i * pitch + (4 * tile + j) * LANES, y[i] + start);
+            }
+        }
+        for (int i = 0; i < height; i++)
+            for (ptrdiff_t q = 0; q < width; q += LANES) {
+                REAL *to = output + half * LANES * pixels + i * g->out_width + q;
+                V rows[LANES];
+                _Pragma("GCC unroll 16") for (int c = 0; c < LANES; c++) rows[c] = NAME(load)(wide + i * pitch + (q + c) * LANES);
+                NAME(transpose)(rows);
+                if (width - q >= LANES && outputs - half * LANES >= LANES)
+                    _Pragma("GCC unroll 16") for (int c = 0; c < LANES; c++) NAME(store)(to + c * pixels, rows[c]);
+                else
+                    for (int c = 0; c < LANES && half * LANES + c < outputs; c++)
+                        NAME(store_first)(to + c * pixels, rows[c], width - q);
+            }
+    }
+}
+
+/* The outputs of one group of `count` rows of tiles, from its products; the arguments are those of `finish`. */
+static void NAME(outputs_of)(const Shape *g, const Grouping *w, const REAL *products, ptrdiff_t group, ptrdiff_t row, ptrdiff_t rows,
+                             ptrdiff_t tiles, ptrdiff_t outputs, const REAL *bias, REAL *output, ptrdiff_t image, REAL *wide)
+{
+    const ptrdiff_t column = group % w->parts * w->size;
+    for (ptrdiff_t r = 0; r < rows; r++) {
+        const ptrdiff_t n = (row + r) / w->tiles_y, y = (row + r) % w->tiles_y * 4;
+        const ptrdiff_t height = g->out_height - y < 4 ? g->out_height - y : 4;
+        const ptrdiff_t width = g->out_width - 4 * column < 4 * tiles ? g->out_width - 4 * column : 4 * tiles;
+        NAME(transform_products)(g, w, products + r * w->tiles_x * PAIR, tiles, outputs, height, width, bias,
+                                 output + n * image + y * g->out_width + 4 * column, wide);
+    }
+}
+
+/* The outputs of groups first to last - 1 of transformed tiles, of `outputs` output channels; row: the first of the tiles' rows,
+   `count` of them, counted through the images. weight, bias and output are at the first of the channels, output of the first image,
+   whose next one lies `image` elements on. packed: the weights transformed, or NULL: then they are here. Of few groups the products
+   are held, so that a piece of the weights is used while it is in the cache. */
+static void NAME(finish)(const Shape *g, const Grouping *w, const REAL *groups, const REAL *weight, const REAL *packed,
+                         ptrdiff_t first, ptrdiff_t last, ptrdiff_t row, ptrdiff_t count, ptrdiff_t outputs, const REAL *bias,
+                         REAL *output, ptrdiff_t image, REAL *work)
+{
+    REAL *products = work + NAME(factors_area)(w), *wide = products + FEW * 36 * w->size * PAIR;
+    const int few = !packed && last - first <= FEW;
+    const ptrdiff_t depth = few && DEPTH < w->blocks ? DEPTH : w->blocks;
+    for (ptrdiff_t block = 0; block < w->blocks; block += depth) {
+        const ptrdiff_t blocks = w->blocks - block < depth ? w->blocks - block : depth;
+        const REAL *factors = packed ? packed : work;
+        if (!packed)
+            NAME(transform_weights)(g, weight, outputs, block, blocks, work);
+        for (ptrdiff_t group = first; group < last; group++) {
+            const ptrdiff_t begin = group / w->parts * w->rows, column = group % w->parts * w->size;
+            const ptrdiff_t rows = count - begin < w->rows ? count - begin : w->rows;
+            const ptrdiff_t tiles = w->parts == 1 ? w->tiles_x : w->tiles_x - column < w->size ? w->tiles_x - column : w->size;
+            REAL *held = products + (few ? group - first : 0) * 36 * w->size * PAIR;
+            for (int i = 0; i < 36; i++)
+                NAME(multiplies)[rows * tiles](w->size, blocks, groups + (group * 36 + i) * AREA(w) + block * w->size * LANES,
+                                               factors + i * STEP(blocks), held + i * w->size * PAIR, block > 0);
+            if (block + blocks == w->blocks)
+                NAME(outputs_of)(g, w, held, group, row + begin, rows, tiles, outputs, bias, output, image, wide);
+        }
+    }
+}
+
+/* All of `count` rows of tiles from `row` on, by one thread: their tiles, then block after block of output channels. input and output
+   are at the first image, of which next ones lie `in_image` and `image` elements on; packed: transformed weights, or NULL. */
+static void NAME(all)(const Shape *g, const Grouping *w, const REAL *input, ptrdiff_t in_image, const REAL *weight, const REAL *packed,
+                      const REAL *bias, REAL *output, ptrdiff_t image, ptrdiff_t row, ptrdiff_t count, REAL *tiles, REAL *work)
+{
+    const ptrdiff_t groups = (count + w->rows - 1) / w->rows * w->parts;
+    for (ptrdiff_t r = row; r < row + count; r++)
+        for (ptrdiff_t block = 0; block < w->blocks; block++)
+            NAME(transform_tiles)(g, w, input + r / w->tiles_y * in_image, block, r % w->tiles_y * 4 - g->top, r - row, tiles, work);
+    for (ptrdiff_t k = 0; k < g->outputs; k += PAIR)
+        NAME(finish)(g, w, tiles, weight + k * g->channels * 9, packed ? packed + k / PAIR * NAME(factors_area)(w) : NULL, 0, groups,
+                     row, count, g->outputs - k < PAIR ? g->outputs - k : PAIR, bias + k,
+                     output + k * g->out_height * g->out_width, image, work);
+}

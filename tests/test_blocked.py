@@ -1,0 +1,146 @@
+"""The kernels that work in blocks, where blocks end: wide images, many channels, any number of threads, narrower vectors."""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_implementations import call, check, load
+from test_implementations import data as arrays
+from threadpoolctl import threadpool_limits
+
+FOLDER = Path(__file__).parents[1] / "impls" / "conv2d" / "cpu"
+COMPILED = ["cpu.cython_direct", "cpu.cython_packed", "cpu.cython_winograd"]
+# Beside the vectors of this machine, those of a processor of 2003 and of 2013: 16 and 32 bytes.
+BUILDS = {"SSE2": ("x86-64", "sse2"), "AVX2": ("haswell", "avx2")}
+
+
+@st.composite
+def calls(draw, name):
+    """Problems whose sizes lie around those of vectors, tiles and blocks."""
+    groups = draw(st.sampled_from([1, 1, 1, 2, 3, 9, 16, 35]))
+    channels = draw(st.integers(1, 40 if groups == 1 else 3))
+    outputs = draw(st.integers(1, 70 if groups == 1 else 2))
+    width = draw(st.one_of(st.integers(1, 70), st.integers(500, 600) if channels < 4 else st.integers(1, 70)))
+    kernel = draw(st.one_of(st.sampled_from([(1, 1), (3, 3), (5, 5), (7, 7)]), st.tuples(*[st.integers(1, 9)] * 2)))
+    settings = {
+        "stride": draw(st.one_of(st.integers(1, 3), st.tuples(*[st.integers(1, 3)] * 2))),
+        "dilation": draw(st.one_of(st.just(1), st.integers(1, 3))),
+    }
+    if name.endswith("winograd"):
+        kernel, settings = (3, 3), {}
+    spread = settings.get("dilation", 1)
+    padding = tuple(draw(st.integers(0, 4)) for _ in kernel)
+    least = [max(1, spread * (taps - 1) + 1 - 2 * before) for taps, before in zip(kernel, padding, strict=True)]
+    height = max(least[0], draw(st.integers(1, 40)))
+    return call(
+        (draw(st.integers(1, 2)), channels * groups, height, max(least[1], width)),
+        (outputs * groups, channels, *kernel),
+        bias=draw(st.booleans()),
+        dtype=draw(st.sampled_from(["float32", "float64"])),
+        padding=padding,
+        groups=groups,
+        **settings,
+    )
+
+
+def agrees(name, what, threads):
+    whole = not name.endswith("winograd")
+    with threadpool_limits(threads):
+        check(load(name), what, arrays(what, whole), whole)
+
+
+@pytest.mark.parametrize("name", [*COMPILED, "cpu.numba_direct", "cpu.numba_winograd"])
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_blocks_end_where_they_should(name, data):
+    agrees(name, data.draw(calls(name)), data.draw(st.sampled_from([1, 2, 5])))
+
+
+LARGE = {  # outputs of 8 MB and more, which go past the caches where their rows are whole vectors
+    "whole vectors": call((1, 1, 1100, 2048), (1, 1, 3, 3), padding=1),
+    "half a tile": call((32, 16, 56, 112), (16, 1, 3, 3), padding=1, groups=16),
+    "strided": call((8, 16, 224, 224), (16, 1, 3, 3), stride=2, padding=1, groups=16),
+    "odd": call((1, 2, 1100, 1025), (1, 2, 3, 3)),
+}
+
+
+@pytest.mark.parametrize("what", LARGE.values(), ids=LARGE)
+@pytest.mark.parametrize("name", ["cpu.cython_direct", "cpu.numba_direct"])
+def test_large_outputs(name, what):
+    agrees(name, what, 2)
+
+
+@pytest.mark.parametrize("name", ["cpu.cython_packed", "cpu.cython_winograd"])
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_packed_weights_give_the_same(name, data):
+    what, threads = data.draw(calls(name)), data.draw(st.sampled_from([1, 2, 5]))
+    function, (input, weight, bias) = load(name), arrays(what, whole=False)
+    with threadpool_limits(threads):
+        packed = function.prepare(weight, bias, **what.arguments)
+        assert np.array_equal(packed(input), function(input, weight, bias, **what.arguments))
+
+
+@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("build", BUILDS)
+def test_narrower_vectors_do_too(name, build, tmp_path, monkeypatch):
+    architecture, needed = BUILDS[build]
+    if needed not in Path("/proc/cpuinfo").read_text().split():
+        pytest.skip(f"this processor has no {build}")
+    module = f"_{name.removeprefix('cpu.')}"
+    monkeypatch.setattr(sys.modules[load(name).function.__module__], module, compiled(module, architecture, tmp_path))
+
+    @settings(max_examples=100, deadline=None)
+    @given(st.data())
+    def examples(data):
+        agrees(name, data.draw(calls(name)), 2)
+
+    examples()
+
+
+def test_numba_does_too(tmp_path):
+    """In a process that takes this processor for one of 2013."""
+    if "avx2" not in Path("/proc/cpuinfo").read_text().split():
+        pytest.skip("this processor has no AVX2")
+    script = (
+        "import llvmlite.binding as llvm, pytest, sys; found = llvm.get_host_cpu_features(); "
+        "found.update((name, False) for name in found if name.startswith('avx512')); "
+        "llvm.get_host_cpu_features = lambda: found; sys.exit(pytest.main(sys.argv[1:]))"
+    )
+    these = [__file__, "-q", "-k", "test_blocks_end_where_they_should and numba", "-p", "no:cacheprovider"]
+    environment = {**os.environ, "NUMBA_CPU_NAME": "haswell", "NUMBA_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", script, *these], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-1000:]
+    assert "2 passed" in done.stdout
+
+
+def compiled(module, architecture, folder):
+    """A Cython kernel, built for another machine than this one."""
+    compiler = shutil.which("gcc") or pytest.skip("no gcc")
+    cython = [sys.executable, "-m", "cython", "-X", "language_level=3"]
+    subprocess.run([*cython, FOLDER / f"{module}.pyx", "-o", folder / f"{module}.c"], check=True)
+    path = folder / f"{module}{sysconfig.get_config_var('EXT_SUFFIX')}"
+    options = [
+        "-O1",
+        f"-march={architecture}",
+        "-ffp-contract=fast",
+        "-std=c11",
+        "-fopenmp",
+        "-shared",
+        "-fPIC",
+        "-Werror=psabi",
+    ]
+    includes = ["-I", FOLDER, "-I", sysconfig.get_paths()["include"]]
+    subprocess.run([compiler, *options, *includes, folder / f"{module}.c", "-o", path], check=True)
+    spec = importlib.util.spec_from_file_location(module, path)
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
