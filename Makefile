@@ -4,11 +4,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help bench bench-full test test-slow lint smoke overhead clean
+.PHONY: help bench bench-full speed test test-slow lint smoke overhead clean
 
 help:
 	@echo "make bench       install, measure a short selection for HEAD, publish, print the table (under ten minutes)"
 	@echo "make bench-full  the same for every cell; prints its estimate first"
+	@echo "make speed       install, time ours in turn with torch, OpenCV and a copy, hold them against the goals, write docs/speed.md"
 	@echo "make test        install and run all tests"
 	@echo "make test-slow   the proofs that take minutes"
 	@echo "make lint        ruff and mypy"
@@ -36,6 +37,9 @@ bench: $(VENV)/installed
 bench-full: $(VENV)/installed
 	@status=0; $(BIN)/convbench run || status=$$?; \
 	$(BIN)/asv publish --no-pull && $(BIN)/convbench table || status=$$?; exit $$status
+
+speed: $(VENV)/installed
+	$(BIN)/convbench speed
 
 test: $(VENV)/installed
 	$(BIN)/python -m pytest -m "not slow"

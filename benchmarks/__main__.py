@@ -1,12 +1,14 @@
 """python -m benchmarks VERB [REQUEST]: what runs in the measured environment; the request is JSON.
 
 try: check and time a shape; prints one JSON event a line, the last of them {"error": ...} where it cannot be done.
+speed: the same for one problem of docs/speed.md, with torch, OpenCV and a copy called as they are.
 gallery: the photograph through the filters by every implementation, as a picture; {"names": [...], "path": "..."} to choose.
 """
 
 import json
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,10 @@ EXPECTED = (ValueError, TypeError, LookupError, ImportError, MemoryError)
 
 
 def main() -> None:
-    verbs = {"try": attempt, "gallery": gallery}
+    verbs = {"try": attempt, "speed": speed, "gallery": gallery}
     verb, *rest = sys.argv[1:] or [""]
     if verb not in verbs:
-        sys.exit(f"no verb is called {verb!r}; there are {' and '.join(verbs)}")
+        sys.exit(f"no verb is called {verb!r}; there are {', '.join(verbs)}")
     try:
         request = json.loads(rest[0]) if rest else {}
     except ValueError as error:
@@ -28,13 +30,23 @@ def main() -> None:
 
 
 def attempt(request: dict[str, Any]) -> None:
+    from benchmarks import trial
+
+    _print(trial.run(request))
+
+
+def speed(request: dict[str, Any]) -> None:
+    from benchmarks import speed
+
+    _print(speed.run(request))
+
+
+def _print(found: Iterator[dict[str, Any]]) -> None:
     # Events alone go where they are read: whatever an implementation prints goes to standard error.
     events = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     try:
-        from benchmarks import trial
-
-        for event in trial.run(request):
+        for event in found:
             print(json.dumps(event), file=events, flush=True)
     except EXPECTED as error:
         print(json.dumps({"error": _words(error)}), file=events, flush=True)

@@ -109,16 +109,18 @@ def check(
     known: Sequence[oracle.Reference],
     pools: dict[str, int],
     operation: str = "conv2d",
+    call: Callable[[], Any] | None = None,
 ) -> Cell:
     """Make the cell of a loaded implementation; raises oracle.WrongAnswer where its first output is wrong.
 
     After timing, the cell's verify looks at the last timed output, and at one more of the negated input: an
     implementation that remembers its answers is right only until its input changes. known: a reference for each array
-    that the operation returns.
+    that the operation returns. call: what is timed, where that is not the implementation with the arrays as its arguments.
     """
-    given = tuple(map(function.to_device, arrays))
+    if call is None:
+        given = map(function.to_device, arrays)
+        call = functools.partial(function, *given, **operations.arguments(operation, problem))
     prints = tuple(map(inputs.fingerprint, arrays))
-    call = functools.partial(function, *given, **operations.arguments(operation, problem))
     start = perf_counter()
     output = call()
     function.synchronize()
@@ -137,7 +139,7 @@ def check(
 
     def verify(last: Any) -> dict[str, Any]:
         facts = {**judge(known, function.to_numpy(last)), "called": 0.0}
-        if given[0] is arrays[0]:  # on the CPU; a device has a copy of its own
+        if function.device == "cpu":  # a device has a copy of its own
             np.negative(arrays[0], out=arrays[0])
             start = perf_counter()
             output = call()

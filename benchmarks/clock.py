@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import gc
 import itertools
-from collections.abc import Callable, Iterator
+import math
+import random
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -133,6 +135,34 @@ def measure(block: Block, plan: Plan) -> Measurement:
         samples.append(seconds / number)
         sampled += seconds
     return Measurement(samples, number, called + sampled)
+
+
+def in_turn(blocks: Mapping[str, Block], seconds: float, least: int, measured: dict[str, Measurement]) -> Iterator[float]:
+    """Sample blocks alternately in random order, so that what the machine does meanwhile meets all of them alike.
+
+    Each is sampled for so many seconds, and `least` times; those with fewer samples have them spread over all turns.
+    A call that is not counted stands before each sample: in it the caches fill, and the threads of whoever came before
+    it go to sleep. Yields the share that is done; the measurements are put into `measured`.
+    """
+    wanted, called = {}, {}
+    for name, block in blocks.items():
+        measured[name] = first = measure(block, Plan(repeat=(1, 1, 0.0)))
+        wanted[name] = max(least, math.ceil(seconds / (first.samples[0] * first.number)))
+        called[name] = first.called
+    samples: dict[str, list[float]] = {name: [] for name in blocks}
+    generator = random.Random(0)
+    turns = max(wanted.values(), default=0)
+    for turn in range(turns):
+        due = [name for name, count in wanted.items() if (turn + 1) * count // turns > turn * count // turns]
+        for name in generator.sample(due, len(due)):
+            number = measured[name].number
+            called[name] += blocks[name](1)
+            took = blocks[name](number)
+            called[name] += took
+            samples[name].append(took / number)
+        yield (turn + 1) / turns
+    for name in blocks:
+        measured[name] = Measurement(samples[name], measured[name].number, called[name])
 
 
 def _last_cache() -> int:

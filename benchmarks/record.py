@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-LIBRARIES = ("asv_runner", "convbench", "cupy", "numba", "numpy", "opencv-python-headless", "scipy", "torch")
+LIBRARIES = ("Cython", "asv_runner", "convbench", "cupy", "numba", "numpy", "opencv-python-headless", "scipy", "torch")
 STOLEN = 0.1  # share of a cell's time that the host may take before the figure is marked
 LONGEST = 500  # characters of a reason; a traceback belongs in asv's own output
 

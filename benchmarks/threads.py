@@ -51,17 +51,27 @@ def set_pools(threads: int) -> dict[str, int]:
     """
     from threadpoolctl import ThreadpoolController
 
-    controller = ThreadpoolController()
-    controller.limit(limits=threads)
-    found = {f"{pool['internal_api']} {pool['prefix']}": pool["num_threads"] for pool in controller.info()}
+    ThreadpoolController().limit(limits=threads)
     if numba := sys.modules.get("numba"):
         numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
-        found["numba"] = numba.get_num_threads()
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(threads)
-        found["torch"] = torch.get_num_threads()
     if cv2 := sys.modules.get("cv2"):
         cv2.setNumThreads(threads)
+    return require_pools(threads)
+
+
+def require_pools(threads: int) -> dict[str, int]:
+    """What each pool in the process says it has. Raises PoolError where that is not this many threads."""
+    from threadpoolctl import ThreadpoolController
+
+    pools = ThreadpoolController().info()
+    found = {f"{pool['internal_api']} {pool['prefix']}": pool["num_threads"] for pool in pools}
+    if numba := sys.modules.get("numba"):
+        found["numba"] = numba.get_num_threads()
+    if torch := sys.modules.get("torch"):
+        found["torch"] = torch.get_num_threads()
+    if cv2 := sys.modules.get("cv2"):
         found["opencv"] = cv2.getNumThreads()
     wrong = {pool: have for pool, have in found.items() if have != threads}
     if wrong:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import random
+import functools
 from collections.abc import Iterator
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 import numpy as np
 
-from benchmarks import ceilings, cell, clock, inputs, memory, oracle, threads
+from benchmarks import ceilings, cell, memory
+from benchmarks.contest import Contest
 from benchmarks.problems import Problem
 from benchmarks.types import Skip
 
@@ -30,80 +31,37 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     problem = _problem(impls, request)
     offered = {entry.name: entry for entry in entry_points(group=GROUP)}
     names = request["names"] or [*impls.names("conv2d"), *sorted(offered)]
-    count, have = request["threads"], len(threads.cores())
-    if count > have:
-        raise ValueError(f"threads={count}, but this machine has {have} cores")
     for name in names:
         if name not in offered and name not in impls.names("conv2d"):
             impls.load(name, "conv2d")  # raises, with near matches
-    input, weight = inputs.make(problem)
-    known = oracle.reference(problem, input, weight)
-    ready: dict[str, cell.Cell] = {}
-    declared: dict[str, dict[str, str]] = {}
-    finished: list[dict[str, Any]] = []
-    threads.confine(count)
+    contest = Contest(problem, request["threads"])
     for name in names:
         yield {"preparing": name}
-        try:
-            # A limit spares a user what he did not ask for; who names an implementation wants to wait for it.
-            if not request["names"] and cell.on_request(name):
-                raise Skip("on request: name it")
-            if not request["names"] and (reason := cell.too_slow(name, problem)):
-                raise Skip(f"too slow here: {reason}")
-            function = impls.wrap(name, offered[name].load()) if name in offered else cell.load(name, "conv2d")
-            declared[name] = {"device": function.device, "family": function.family}
-            cell.require_support(function, problem)
-            pools = threads.set_pools(count)  # after every load, since a library brings its own
-            ready[name] = cell.check(function, problem, (input, weight), [known], pools)
-        except Skip as skip:
-            finished.append({"name": name, "status": "skipped", "reason": str(skip)})
-        except Exception as error:
-            for array, fresh in zip((input, weight), inputs.make(problem), strict=True):
-                np.copyto(array, fresh)  # the others' too, should it have written to them
-            finished.append({"name": name, "status": "failed", "reason": f"{type(error).__name__}: {error}"})
+        contest.enter(name, functools.partial(_prepare, contest, name, offered, bool(request["names"])))
     limits = {}
     for name in (kind for kind in ceilings.CEILINGS if "fresh" not in ceilings.CEILINGS[kind]):
         yield {"preparing": name}
         try:
-            limits[name] = ceilings.prepare(name, count)
+            limits[name] = ceilings.prepare(name, contest.count)
         except Skip:
             continue
-    measured: dict[str, clock.Measurement] = {}
-    for share in _in_turn({**limits, **ready}, request["seconds"], measured):
+    for share in contest.in_turn(request["seconds"], LEAST, limits):
         yield {"sampled": share}
     for name in limits:
-        yield {"ceiling": ceilings.CEILINGS[name], "seconds": float(np.median(measured[name].samples))}
-    for name, prepared in ready.items():
-        try:
-            errors = prepared.verify(prepared.block.output)
-            errors.pop("called")
-            finished.append({"name": name, "status": "ok", "samples": measured[name].samples, **errors})
-        except oracle.WrongAnswer as error:
-            finished.append({"name": name, "status": "failed", "reason": f"after timing: {error}"})
-    for result in sorted(finished, key=lambda result: names.index(result["name"])):
-        yield {"cell": {**result, **declared.get(result["name"], {})}, "problem": problem.describe()}
+        yield {"ceiling": ceilings.CEILINGS[name], "seconds": float(np.median(contest.measured[name].samples))}
+    for result in contest.results():
+        yield {"cell": result, "problem": problem.describe()}
 
 
-def _in_turn(cells: dict[str, cell.Cell], seconds: float, measured: dict[str, clock.Measurement]) -> Iterator[float]:
-    """Sample cells alternately in random order, so that what the machine does meanwhile meets all of them alike."""
-    plan = clock.Plan(repeat=(1, 1, 0.0))
-    for name, prepared in cells.items():
-        measured[name] = clock.measure(prepared.block, plan)
-    left = dict.fromkeys(cells, seconds)
-    samples: dict[str, list[float]] = {name: [] for name in cells}
-    generator = random.Random(0)
-    while left:
-        for name in generator.sample(sorted(left), len(left)):
-            number = measured[name].number
-            took = cells[name].block(number)
-            samples[name].append(took / number)
-            left[name] -= took
-            if left[name] <= 0 and len(samples[name]) >= LEAST:
-                del left[name]
-        spent = sum(seconds - max(0.0, left.get(name, 0.0)) for name in cells)
-        yield spent / (seconds * len(cells))
-    for name in cells:
-        measured[name] = clock.Measurement(samples[name], measured[name].number, 0.0)
+def _prepare(contest: Contest, name: str, offered: dict[str, EntryPoint], asked: bool) -> cell.Cell:
+    # A limit spares a user what he did not ask for; who names an implementation wants to wait for it.
+    if not asked and cell.on_request(name):
+        raise Skip("on request: name it")
+    if not asked and (reason := cell.too_slow(name, contest.problem)):
+        raise Skip(f"too slow here: {reason}")
+    import impls
+
+    return contest.check(name, impls.wrap(name, offered[name].load()) if name in offered else cell.load(name, "conv2d"))
 
 
 def _problem(impls: Any, request: dict[str, Any]) -> Problem:

@@ -11,7 +11,7 @@ import click
 import numpy as np
 from rich.console import Console
 
-from convbench import machine, measure, plan, project, results, roofline, table, trial
+from convbench import machine, measure, plan, project, results, roofline, speed, table, trial
 
 # A table that is read by a program or a log has no screen to fit: this many characters hold nine implementations.
 WIDE = 160
@@ -122,6 +122,27 @@ def try_shape(input, weight, names, as_json, as_csv, **options) -> None:
         raise click.ClickException(f"{', '.join(failed.implementation)} failed: wrong answers have no time")
     if not (cells.status == "ok").any():
         raise click.ClickException("nothing was timed; the reasons stand above")
+
+
+@main.command(name="speed")
+@click.option("--row", "rows", multiple=True, metavar="NAME", help="Only this row of the goals; may be repeated.")
+@click.option("--again", is_flag=True, help="Measure what is there already, too.")
+@click.option("--dirty", is_flag=True, help="Measure uncommitted changes, and keep the times in .convbench.")
+@click.option("--report", is_flag=True, help="Measure nothing, print what is stored.")
+def measure_speed(rows: tuple[str, ...], again: bool, dirty: bool, report: bool) -> None:
+    """Time ours in turn with torch, OpenCV and a copy, and hold them against the goals in benchmarks/speed.toml.
+
+    Measures the working tree, writes docs/speed.md. Interrupted, the same command goes on where it stopped.
+    """
+    here = project.find()
+    store = speed.find_store(here, dirty)
+    failed = 0 if report else speed.run(here, store, rows, again, console())
+    click.echo(speed.show(here, store, rows))
+    if not report and store.command == speed.COMMAND:
+        speed.publish(here, store)
+        click.echo("the report of all rows is in docs/speed.md")
+    if failed:
+        raise click.ClickException(f"{failed} contenders or measurements failed and have no time; the reasons stand above")
 
 
 def _latest(here: project.Project, known: dict, machine_name: str | None, commit: str | None) -> results.Run:

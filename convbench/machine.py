@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 import time
@@ -55,12 +56,25 @@ def wait_until_quiet() -> None:
             )
 
 
+def cores() -> int:
+    """How many cores this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else psutil.cpu_count() or 1
+
+
+def stolen() -> float:
+    """Seconds the host has taken from this machine's cores since it started; 0 where it does not say."""
+    return getattr(psutil.cpu_times(), "steal", 0.0)
+
+
 def busy(seconds: float = 1.0) -> str | None:
     """Watch for a second; say in words what disturbs, or None."""
-    share = psutil.cpu_times_percent(interval=seconds)
-    cores = psutil.cpu_count() or 1
-    stolen = getattr(share, "steal", 0.0) / 100
-    used = (100 - share.idle - getattr(share, "iowait", 0.0)) / 100 * cores - stolen * cores
+    before, start = psutil.cpu_times(), time.monotonic()
+    time.sleep(seconds)
+    # Taken from the times themselves: psutil's percentages are of a second at least, whatever the interval.
+    spent = {name: value - getattr(before, name) for name, value in psutil.cpu_times()._asdict().items()}
+    passed, cores = time.monotonic() - start, psutil.cpu_count() or 1
+    stolen = spent.get("steal", 0.0) / passed / cores
+    used = sum(spent.get(name, 0.0) for name in ("user", "nice", "system", "irq", "softirq")) / passed
     if used > BUSY:
         return f"other processes use {used:.1f} of {cores} cores"
     if stolen > STOLEN:

@@ -57,7 +57,7 @@ def measure(project: Project, selection: plan.Selection, again: bool, busy: bool
         raise click.ClickException(f"the suite has uncommitted changes, and results are kept by commit: {changed.split()[1]}")
     if project.git("status", "--porcelain", "--", ".", ":!results"):
         console.print("uncommitted changes are not measured: commit them, or use `convbench try`", style="yellow")
-    with _lock(project), _termination_as_interrupt():
+    with lock(project), termination_as_interrupt():
         name = machine.register()
         work = project.work / "run"
         shutil.rmtree(work, ignore_errors=True)
@@ -203,7 +203,7 @@ def _end(process: subprocess.Popen) -> None:
 
 
 @contextlib.contextmanager
-def _lock(project: Project) -> Iterator[None]:
+def lock(project: Project) -> Iterator[None]:
     """One run at a time: two would share the cores they measure."""
     try:
         project.work.mkdir(parents=True, exist_ok=True)
@@ -212,14 +212,14 @@ def _lock(project: Project) -> Iterator[None]:
             yield
     except filelock.Timeout:
         raise click.ClickException(
-            "another `convbench run` is measuring here; two at once would disturb each other"
+            "another `convbench run` or `speed` is measuring here; two at once would disturb each other"
         ) from None
     except OSError as error:
         raise click.ClickException(f"cannot write to {error.filename or project.work}: {error.strerror}") from None
 
 
 @contextlib.contextmanager
-def _termination_as_interrupt() -> Iterator[None]:
+def termination_as_interrupt() -> Iterator[None]:
     """A polite kill ends the run as Ctrl-C does: cleaned up, finished classes kept."""
 
     def interrupt(*_):

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
-import subprocess
-import sys
-import tempfile
 from typing import Any
 
 import click
 import numpy as np
 import pandas as pd
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
 
-from convbench import machine, results, roofline, table
+from convbench import machine, results, roofline, suite, table
 from convbench.project import Project
 
 BASELINE = "cpu.torch"
@@ -39,16 +34,10 @@ def request(input: str, weight: str, names: tuple[str, ...], options: dict[str, 
 
 def run(project: Project, question: dict[str, Any], progress: Console) -> tuple[pd.DataFrame, table.Notes]:
     """Ask, show progress, and return the answers as cells. Raises ClickException where there is no answer."""
-    if not (project.benchmarks / "__main__.py").is_file():
-        raise click.ClickException(
-            f"{project.name} has no `python -m {project.benchmarks.name} try`; try asks a suite that has"
-        )
     disturbance = machine.busy(0.3)
     roof = roofline.Roofline()
     rows = []
-    for event in _events(project, question, progress):
-        if "error" in event:
-            raise click.ClickException(event["error"])
+    for event in suite.ask(project, "try", question, progress):
         if "ceiling" in event:
             roof.add(event["ceiling"], question["threads"], event["seconds"])
         elif "cell" in event:
@@ -60,37 +49,6 @@ def run(project: Project, question: dict[str, Any], progress: Console) -> tuple[
     if disturbance:
         heading += f"; times are too long, for this machine is busy: {disturbance}"
     return cells, table.Notes(heading, BASELINE if BASELINE in there else None)
-
-
-def _events(project: Project, question: dict[str, Any], console: Console):
-    """The suite's answers, line by line; shows who is prepared and how far the sampling is."""
-    command = [sys.executable, "-m", project.benchmarks.name, "try", json.dumps(question)]
-    bar = Progress(
-        TextColumn("{task.description}"), BarColumn(), console=console, transient=True, disable=not console.is_terminal
-    )
-    with tempfile.TemporaryFile("w+") as errors, bar:
-        task = bar.add_task("starting", total=None)
-        latest = ""
-        with subprocess.Popen(command, cwd=project.root, stdout=subprocess.PIPE, stderr=errors, text=True) as process:
-            try:
-                for line in process.stdout or ():
-                    event = json.loads(line)
-                    latest = event.get("preparing", latest)
-                    if "preparing" in event:
-                        bar.update(task, description=f"checking {latest}")
-                    elif "sampled" in event:
-                        bar.update(task, description="sampling in turn", total=1, completed=event["sampled"])
-                    else:
-                        yield event
-            except BaseException:
-                process.terminate()
-                raise
-        if process.returncode:
-            errors.seek(0)
-            lines = errors.read().strip().splitlines() or ["it printed nothing"]
-            raise click.ClickException(
-                f"{latest or 'the suite'} ended the process with status {process.returncode}: {lines[-1]}"
-            )
 
 
 def _row(cell: dict[str, Any], problem: dict[str, Any], threads: int) -> dict[str, Any]:

@@ -90,7 +90,9 @@ def store(project, text=None):
 # The project
 
 
-@pytest.mark.parametrize("arguments", [["run"], ["table"], ["try", "1x1x5x5", "1x1x3x3"]], ids=lambda words: words[0])
+@pytest.mark.parametrize(
+    "arguments", [["run"], ["table"], ["speed"], ["try", "1x1x5x5", "1x1x3x3"]], ids=lambda words: words[0]
+)
 def test_no_configuration(tmp_path, arguments):
     said = sentence(convbench(tmp_path, *arguments))
     assert "no asv.conf.json in" in said
@@ -212,7 +214,7 @@ def test_two_runs_at_once(project):
     (project / ".convbench").mkdir()
     with filelock.FileLock(project / ".convbench" / "lock"):
         said = sentence(convbench(project, "run"))
-    assert said == "Error: another `convbench run` is measuring here; two at once would disturb each other"
+    assert said == "Error: another `convbench run` or `speed` is measuring here; two at once would disturb each other"
 
 
 @pytest.mark.parametrize("name", ["results", ".convbench"])

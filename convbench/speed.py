@@ -1,0 +1,223 @@
+"""Measures what docs/speed.md judges, problem by problem on the working tree, and keeps each as soon as it is finished."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from convbench import goals, machine, measure, plan, report, suite
+from convbench.goals import Goals, Key, Times
+from convbench.project import Project
+
+# What decides a time: the code that is measured and the code that measures. Goals are held against times when these are read.
+CODE = ("impls", "benchmarks", "meson.build", ":!benchmarks/speed.toml")
+TYPICAL = 15.0  # seconds a problem takes, where no file here knows it
+COMMAND = "convbench speed"
+# torch asks for huge pages, as NumPy always does, where this variable is 1: its times are then others, and are kept apart.
+HUGE = "THP_MEM_ALLOC_ENABLE"
+BEGIN, END = "<!-- convbench speed: begin -->", "<!-- convbench speed: end -->"
+
+
+@dataclass(frozen=True)
+class Store:
+    """Where the times of one state of the code on one machine lie; that state, and how it is measured, in words."""
+
+    path: Path
+    machine: str
+    code: str
+    command: str
+
+    @property
+    def committed(self) -> bool:
+        """Are these results, or drafts?"""
+        return "--dirty" not in self.command
+
+
+def find_store(project: Project, dirty: bool) -> Store:
+    """The place for the last commit that changed the code or, with `dirty`, for what is not committed.
+
+    A commit of results or documents alone leaves the times valid.
+    """
+    commit = (project.git("rev-list", "-1", "HEAD", "--", *CODE) or project.commit())[:8]
+    name, huge = machine.facts()["machine"], os.environ.get(HUGE) == "1"
+    kind, command = ("-huge-pages", f"{HUGE}=1 {COMMAND}") if huge else ("", COMMAND)
+    if not (dirty and (changed := _changes(project))):
+        return Store(project.results / name / "speed" / f"{commit}{kind}.jsonl", name, f"commit {commit}", command)
+    state = hashlib.sha256(changed.encode()).hexdigest()[:8]
+    path = project.work / "speed" / name / f"{commit}-{state}{kind}.jsonl"
+    return Store(path, name, f"commit {commit} with uncommitted changes ({state})", f"{command} --dirty")
+
+
+def read(path: Path) -> dict[Key, dict[str, Any]]:
+    """The last line of each problem and number of threads; a line cut short by a crash is passed over."""
+    lines = {}
+    for text in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else ():
+        try:
+            line = json.loads(text)
+            if line.keys() >= {"cells", "date", "versions", "wall"}:
+                lines[line["problem"], line["threads"]] = line
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue
+    return lines
+
+
+def run(project: Project, store: Store, wanted: tuple[str, ...], again: bool, console: Console) -> int:
+    """Measure what is not there yet of the wanted rows, with `again` all of them; return how much failed.
+
+    Raises ClickException in one sentence for everything that prevents it, and when it is interrupted.
+    """
+    known = goals.load(project.benchmarks / "speed.toml")
+    keys = dict.fromkeys((label, n) for row in known.only(wanted) for label in row.problems for n in goals.THREADS)
+    if store.committed:
+        _require_committed(project)
+    failed = done = 0
+    with measure.lock(project), measure.termination_as_interrupt():
+        there, cores = {} if again else read(store.path), machine.cores()
+        todo = [key for key in keys if key[1] <= cores and not _settled(there.get(key), known.contenders(key[0]))]
+        estimate = f": about {_left(project, todo)}" if todo else ""
+        console.print(f"{len(todo)} of {len(keys)} measurements are to be made{estimate}")
+        if cores < max(goals.THREADS):
+            console.print("only one core may be used here: what needs more is not measured", style="yellow")
+        try:
+            for done, key in enumerate(todo):
+                title = f"[{done + 1}/{len(todo)}, {_left(project, todo[done:])} left] {_title(key)}"
+                failed += _step(project, known, store, key, console, title)
+        except (KeyboardInterrupt, measure.Interrupted):
+            raise click.ClickException(
+                f"interrupted: {done} of {len(todo)} measurements are made; the same command goes on from there"
+            ) from None
+    return failed
+
+
+def show(project: Project, store: Store, wanted: tuple[str, ...] = ()) -> str:
+    """The report of the wanted rows, or all, from what is stored. Raises ClickException where nothing is."""
+    known = goals.load(project.benchmarks / "speed.toml")
+    rows = known.only(wanted)
+    if not (lines := read(store.path)):
+        raise click.ClickException(f"no times of {store.code} on {store.machine}; measure it with `{store.command}`")
+    return report.text(known, rows, Times(lines), store.machine, f"{store.code}, by `{store.command}`")
+
+
+def publish(project: Project, store: Store) -> None:
+    """Put the report of all rows into docs/speed.md, between its marks. Raises ClickException where these are not."""
+    path = project.root / "docs" / "speed.md"
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise click.ClickException(f"docs/speed.md has no place for the report: the lines {BEGIN} and {END}")
+    beside = path.with_name(f".{path.name}.new")
+    beside.write_text(f"{before}{BEGIN}\n\n{show(project, store)}\n{END}{after}", encoding="utf-8")
+    beside.replace(path)
+
+
+def _step(project: Project, known: Goals, store: Store, key: Key, console: Console, title: str) -> int:
+    """Measure one problem and keep it; return how many of its contenders failed, 1 where the whole of it did."""
+    try:
+        line = _measure(project, known, key, console, f"{title}: ")
+    except click.ClickException as error:
+        console.print(f"{title}: FAILED, {error.message}", highlight=False, markup=False)
+        return 1
+    if store.committed:  # somebody may have gone on working meanwhile
+        _require_committed(project, store)
+    _append(store.path, line)
+    console.print(f"{title}: {_summary(known, line)}, {line['wall']:.0f} s", highlight=False, markup=False)
+    return sum(cell["status"] == "failed" for cell in line["cells"])
+
+
+def _measure(project: Project, known: Goals, key: Key, console: Console, title: str) -> dict[str, Any]:
+    """Ask the suite; return the line to store."""
+    label, threads = key
+    disturbed = machine.busy(0.3)
+    start, stolen = time.monotonic(), machine.stolen()
+    question = {"problem": label, "threads": threads, "names": known.contenders(label), "seconds": known.seconds}
+    cells, facts = [], {}
+    for event in suite.ask(project, "speed", question, console, title):
+        facts.update(event.get("facts", {}))
+        if cell := event.get("cell"):
+            if "samples" in cell:
+                cell["samples"] = [float(f"{sample:.5g}") for sample in cell["samples"]]  # what a clock can repeat, and more
+            cells.append(cell)
+    wall = time.monotonic() - start
+    share = (machine.stolen() - stolen) / wall
+    if share > machine.STOLEN:
+        disturbed = f"the host took {share:.0%} of the time"
+    return {
+        "problem": label,
+        "threads": threads,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "wall": round(wall, 2),
+        "disturbed": disturbed,
+        "load": round(os.getloadavg()[0], 2),
+        **facts,
+        "cells": cells,
+    }
+
+
+def _append(path: Path, line: dict[str, Any]) -> None:
+    """Add a line in one step, on a line of its own even where a crash has left half of one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    whole = not path.is_file() or path.read_bytes()[-1:] in (b"", b"\n")
+    with path.open("a", encoding="utf-8") as file:
+        file.write("\n" * (not whole) + json.dumps(line) + "\n")
+
+
+def _settled(line: dict[str, Any] | None, names: list[str]) -> bool:
+    """Does a stored line say of all contenders how fast they are or why they take no part? Failed ones are measured again."""
+    status = {cell["name"]: cell["status"] for cell in line["cells"]} if line else {}
+    return all(status.get(name) in ("ok", "skipped") for name in names)
+
+
+def _require_committed(project: Project, store: Store | None = None) -> None:
+    """Raise ClickException where code is not committed, or is no longer that of the store."""
+    if changed := project.git("status", "--porcelain", "--", *CODE):
+        raise click.ClickException(
+            f"uncommitted changes, and times are kept by commit: {changed.split()[1]}; "
+            "commit them, or say --dirty to measure them and keep the times in .convbench"
+        )
+    if store and find_store(project, False) != store:
+        raise click.ClickException("another commit has changed the code meanwhile; the same command measures that one")
+
+
+def _changes(project: Project) -> str:
+    """All that is not committed of the code, "" where everything is."""
+    others = project.git("ls-files", "-z", "--others", "--exclude-standard", "--", *CODE).strip("\0").split("\0")
+    texts = [f"{name}\n{(project.root / name).read_text(errors='replace')}" for name in filter(None, others)]
+    return "".join([project.git("diff", "--binary", "HEAD", "--", *CODE), *texts])
+
+
+def _left(project: Project, keys: list[Key]) -> str:
+    """How long these will take, for people: what each took when it was last measured, or what others take."""
+    files = [*project.results.glob("*/speed/*.jsonl"), *(project.work / "speed").glob("*/*.jsonl")]
+    earlier: dict[Key, float] = {}
+    for path in sorted(files, key=lambda path: path.stat().st_mtime):
+        earlier.update({key: float(line["wall"]) for key, line in read(path).items()})
+    typical = sum(earlier.values()) / len(earlier) if earlier else TYPICAL
+    return plan.minutes(sum(earlier.get(key, typical) for key in keys))
+
+
+def _summary(known: Goals, line: dict[str, Any]) -> str:
+    """How ours did, in the rows that the problem belongs to."""
+    key = label, threads = line["problem"], line["threads"]
+    times = Times({key: line})
+    said = []
+    for row in known.rows:
+        if label in row.problems:
+            ratio = times.ratio(label, threads, known.baseline, row.ours)
+            status = times.cell(label, threads, row.ours).status
+            said.append(f"{row.ours} {status if math.isnan(ratio) else goals.times_faster(ratio)}")
+    return ", ".join(said)
+
+
+def _title(key: Key) -> str:
+    return f"{key[0]}, {key[1]} thread{'s' * (key[1] > 1)}"

@@ -1,0 +1,260 @@
+"""Goals are held against medians as they are written, and a row that lacks a time is not judged."""
+
+import math
+import os
+import re
+from pathlib import Path
+
+import click
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.problems import Problem, load_set
+from convbench import goals, report
+from convbench.goals import Goal, Goals, Row, Times
+
+ROOT = Path(__file__).parents[1]
+GOLDEN = Path(__file__).with_name("golden") / "speed.md"
+
+
+# benchmarks/speed.toml
+
+OURS = goals.load(ROOT / "benchmarks" / "speed.toml")
+ROWS = {row.name: row for row in OURS.rows}
+SIZES = [(512, 512), (1024, 1024), (1080, 1920), (2048, 2048), (2160, 3840), (4096, 4096)]
+RESNET, VGG, MOBILENET = (list(load_set(name).values()) for name in ("resnet50", "vgg16", "mobilenet"))
+
+
+def filters(sizes, kernels):
+    return {f"n1c1h{h}w{w}k1r{r}s{r}p{r // 2}" for h, w in sizes for r in kernels}
+
+
+def labels(problems):
+    return {problem.label for problem in problems}
+
+
+def test_the_rows_hold_the_problems_they_are_named_for():
+    """All layers of a network which ... is spelled out in the file; this is the rule it was spelled by."""
+    deep = labels(p for p in RESNET + VGG if (p.r, p.stride) == (3, 1) and p.c >= 64)
+    expected = {
+        "images": filters(SIZES, (3, 5, 7)),
+        "large filters": filters([(n, n) for n in (512, 1024, 2048)], (15, 31)),
+        "few channels": {"n1c3h1080w1920k3r3s3p1", "n1000c1h28w28k3r3s3"},
+        "winograd": deep | {"n8" + label.removeprefix("n1") for label in deep},
+        "exact layers": labels(p for p in RESNET if (p.r, p.stride) != (3, 1)),
+        "depthwise": labels(p for p in MOBILENET if p.groups > 1),
+    }
+    assert {name: set(row.problems) for name, row in ROWS.items()} == expected
+    assert [len(row.problems) for row in OURS.rows] == [18, 6, 2, 24, 19, 9]
+    assert all(Problem.parse(label) for row in OURS.rows for label in row.problems)
+    assert set(ROWS["images"].goals[2].problems) == filters(SIZES[2:], [3])
+
+
+def test_the_goals_are_these():
+    said = {row.name: [str(goal) for goal in row.goals] for row in OURS.rows}
+    assert said == {
+        "images": [
+            "geometric mean at least 25x torch",
+            "geometric mean at least 1.2x opencv",
+            "each of 4 problems at least 0.8x copy",
+        ],
+        "large filters": ["geometric mean at least 5x torch", "geometric mean at least 1x opencv"],
+        "few channels": ["geometric mean at least 10x torch"],
+        "winograd": ["geometric mean at least 1.8x torch, each at least 1.4x torch", "relative L2 error at most 2e-05"],
+        "exact layers": ["geometric mean at least 1.1x torch, each at least 0.95x torch", "exact arithmetic"],
+        "depthwise": ["geometric mean at least 2x torch"],
+    }
+    assert (OURS.baseline, OURS.beside, OURS.overall) == ("torch", ("cpu.torch_channels_last",), 3.0)
+
+
+def test_a_copy_is_measured_where_a_goal_needs_it():
+    large, small = OURS.contenders("n1c1h1080w1920k1r3s3p1"), OURS.contenders("n1c1h512w512k1r3s3p1")
+    assert large[:2] == ["torch", "cpu.torch_channels_last"]
+    assert set(large) - set(small) == {"copy"}
+    assert "opencv" in small
+    assert "opencv" not in OURS.contenders("n1000c1h28w28k3r3s3")
+
+
+def test_an_unknown_row():
+    assert OURS.only(("winograd", "images")) == (ROWS["images"], ROWS["winograd"])
+    with pytest.raises(click.ClickException, match="no row is called 'image'; there are images, large filters"):
+        OURS.only(("image",))
+
+
+@pytest.mark.parametrize(
+    ("content", "word"),
+    [
+        (None, "is not there"),
+        ("row", "TOMLDecodeError"),
+        ("baseline = 1", "'row'"),
+        ('beside = []\nrow = [{name = "a"}]', "'goals'"),
+        ("beside = []\nrow = [{goals = [{then = 1}], problems = []}]", "then"),
+        ("beside = []\nrow = []\nspeed = 1", "speed"),
+    ],
+)
+def test_a_file_that_holds_no_goals(tmp_path, content, word):
+    if content is not None:
+        (tmp_path / "speed.toml").write_text(content)
+    with pytest.raises(click.ClickException) as caught:
+        goals.load(tmp_path / "speed.toml")
+    assert f"{tmp_path.name}/speed.toml" in caught.value.message
+    assert word in caught.value.message
+    assert "\n" not in caught.value.message
+
+
+# Judging
+
+
+def line(label, threads, cells, **more):
+    """A stored line; a cell is a median, with samples a tenth around it, or what is stored of it."""
+    facts = {"date": "2026-11-20T21:00:00+00:00", "versions": {"python": "3.11.7", "numpy": "2.4.6"}, "wall": 1.0}
+    found = [
+        {"name": name, "status": "ok", "samples": [0.9 * cell, cell, 1.1 * cell], "relative_l2": 1e-7, "family": "direct"}
+        if isinstance(cell, float)
+        else {"name": name, **cell}
+        for name, cell in cells.items()
+    ]
+    return {"problem": label, "threads": threads, "disturbed": None, **facts, **more, "cells": found}
+
+
+def times(*lines):
+    return Times({(each["problem"], each["threads"]): each for each in lines})
+
+
+def row(*promised, problems=("a", "b"), **more):
+    return Row(**{"name": "row", "what": "some", "ours": "ours", "problems": problems, "goals": promised, **more})
+
+
+positive = st.floats(1e-7, 10.0)
+
+
+@given(st.lists(st.tuples(positive, positive), min_size=1, max_size=5), st.floats(0.1, 10), st.floats(0.1, 10))
+def test_a_goal_is_met_by_the_geometric_mean_and_by_the_least(pairs, geomean, each):
+    problems = tuple(map(str, range(len(pairs))))
+    found = times(*(line(label, 1, {"torch": a, "ours": b}) for label, (a, b) in zip(problems, pairs, strict=True)))
+    ratios = [a / b for a, b in pairs]
+    middle = float(np.exp(np.mean(np.log(ratios))))
+    for goal, met in [
+        (Goal(than="torch", geomean=geomean), middle >= geomean),
+        (Goal(than="torch", each=each), min(ratios) >= each),
+        (Goal(than="torch", geomean=geomean, each=each), middle >= geomean and min(ratios) >= each),
+        (Goal(than="torch", each=each, problems=problems[:1]), ratios[0] >= each),
+    ]:
+        wanted = [value for value in (goal.geomean, goal.each) if value]
+        if any(math.isclose(figure, value, rel_tol=1e-6) for figure in (middle, *ratios) for value in wanted):
+            continue
+        verdict = goals.judge(row(goal, problems=problems), goal, found, 1)
+        assert verdict.status == ("met" if met else "missed")
+    both = Goals("torch", (), 1.0, geomean, (row(problems=problems), row(problems=problems)))
+    if not math.isclose(middle, geomean, rel_tol=1e-6):
+        assert goals.judge_overall(both, found, 1).status == ("met" if middle >= geomean else "missed")
+
+
+FAILED, SKIPPED = ({"status": status, "reason": "why"} for status in ("failed", "skipped"))
+
+
+@pytest.mark.parametrize(
+    ("cells", "copied"),
+    [
+        ({"torch": 1.0, "ours": FAILED}, "not judged"),
+        ({"torch": 1.0, "ours": SKIPPED}, "not judged"),
+        ({"torch": 1.0}, "not judged"),
+        ({"torch": FAILED, "ours": 0.1}, "met"),
+        ({"ours": 0.1}, "met"),
+        ({}, "not judged"),
+    ],
+)
+def test_a_row_that_lacks_a_time_is_not_judged(cells, copied):
+    lines = [line("a", 1, {"torch": 1.0, "copy": 1.0, "ours": 0.1}), line("b", 1, cells)]
+    goal = Goal(than="torch", geomean=2.0)
+    promised = row(goal)
+    verdict = goals.judge(promised, goal, times(*lines), 1)
+    assert str(verdict) == "not judged: no time for 1 of 2 problems"
+    both = Goals("torch", (), 1.0, 2.0, (row(goal, problems=("a",)), promised))
+    assert str(goals.judge_overall(both, times(*lines), 1)) == "not judged: 1 of 2 rows lack times"
+    # A goal that concerns other problems of the row is judged only where ours has every time.
+    copy = Goal(than="copy", each=0.8, problems=("a",))
+    assert goals.judge(row(copy), copy, times(*lines), 1).status == copied
+    assert goals.judge(row(goal), goal, times(lines[0]), 1).status == "not judged"  # b is not measured
+    assert goals.judge(row(goal, problems=("a",)), goal, times(*lines), 2).status == "not judged"  # on two threads
+
+
+def test_errors_and_families_are_judged():
+    def ours(**more):
+        return {"ours": {"status": "ok", "samples": [1.0], "relative_l2": 1e-7, "family": "direct", **more}}
+
+    error, exact = Goal(error=2e-5), Goal(exact=True)
+    good, bad = line("a", 1, ours()), line("b", 1, ours(relative_l2=3e-5, family="winograd"))
+    assert str(goals.judge(row(error, problems=("a",)), error, times(good), 1)) == "met: at most 1.0e-07 (a)"
+    assert str(goals.judge(row(error), error, times(good, bad), 1)) == "missed: at most 3.0e-05 (b)"
+    assert str(goals.judge(row(exact, problems=("a",)), exact, times(good), 1)) == "met: direct"
+    assert str(goals.judge(row(exact), exact, times(good, bad), 1)) == "missed: direct and winograd"
+
+
+# The report
+
+SHOWN = Goals(
+    "torch",
+    ("torch.last",),
+    0.4,
+    3.0,
+    (
+        row(
+            Goal(than="torch", geomean=5.0),
+            Goal(than="copy", each=0.8, problems=("n1",)),
+            name="images",
+            what="one channel",
+            problems=("n1", "n2"),
+            also=("numba",),
+        ),
+        row(Goal(than="torch", geomean=1.5, each=1.2), Goal(exact=True), name="layers", what="many", problems=("n3", "n4")),
+    ),
+)
+LATER = {"date": "2026-11-21T00:10:00+00:00", "versions": {"python": "3.11.7", "numpy": "2.5.0", "Cython": "3.3.1"}}
+LINES = [
+    line("n1", 1, {"torch": 0.0285, "torch.last": 0.03, "copy": 0.0004, "ours": 0.00045, "numba": 0.0005}),
+    line(
+        "n2",
+        1,
+        {"torch": 0.5, "torch.last": {"status": "skipped", "reason": "unavailable: torch"}, "ours": 0.1, "numba": 0.2},
+    ),
+    line("n1", 2, {"torch": 0.01, "torch.last": 0.02, "copy": 0.0004, "ours": 0.0006, "numba": 0.0005}),
+    line("n2", 2, {"torch": 0.4, "torch.last": 0.4, "ours": 0.05, "numba": {"status": "failed", "reason": "WrongAnswer: 7"}}),
+    line("n3", 1, {"torch": 2e-6, "torch.last": 3e-6, "ours": 1e-6, "ours packed once": 5e-7}, disturbed="the host is slow"),
+    line(
+        "n4",
+        1,
+        {"torch": 1.0, "torch.last": 1.0, "ours": 0.8, "ours packed once": {"status": "failed", "reason": "no"}},
+        **LATER,
+    ),
+    line("n3", 2, {"torch": 1e-6, "torch.last": 1e-6, "ours": 1e-6}),
+]
+
+
+def test_the_report_looks_as_before():
+    """All of it: met, missed and not judged, everything that has no time; UPDATE_GOLDEN=1 writes what it looks like now."""
+    now = report.text(SHOWN, SHOWN.rows, times(*LINES), "box-2cores", "commit 01234567, by `convbench speed`")
+    if os.environ.get("UPDATE_GOLDEN"):
+        GOLDEN.write_text(now, encoding="utf-8")
+    assert now == GOLDEN.read_text(encoding="utf-8")
+
+
+@given(st.data())
+def test_nothing_is_dropped(data):
+    """Every problem stands in both tables of its row whatever was measured, and what has no time says so."""
+    lines = data.draw(st.lists(st.sampled_from(LINES), unique_by=id, min_size=1))
+    shown = report.text(SHOWN, SHOWN.rows, times(*lines), "box", "code")
+    for each in SHOWN.rows:
+        for label in each.problems:
+            rows = re.findall(rf"^\| {label} .*", shown, re.MULTILINE)
+            measured = [
+                n for n in goals.THREADS if any((entry["problem"], entry["threads"]) == (label, n) for entry in lines)
+            ]
+            assert len(rows) == len(goals.THREADS)
+            assert sum("not measured" in text for text in rows) == len(goals.THREADS) - len(measured)
+    for entry in lines:
+        for cell in entry["cells"]:
+            assert cell["status"] == "ok" or cell["reason"] in shown
+    assert shown.count("\n## ") == 1 + len(SHOWN.rows)
