@@ -12,6 +12,7 @@ from benchmarks.types import Skip
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
 LARGEST = 32 << 20  # the most that glibc takes as a threshold
+PR_SET_THP_DISABLE = 41  # sys/prctl.h
 
 
 def keep_freed_memory() -> None:
@@ -47,13 +48,31 @@ def peak_extra_bytes(block: Block) -> int:
     if hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
         libc.malloc_trim(0)
     try:
-        Path("/proc/self/clear_refs").write_text("5")
-        before = _resident("VmRSS")
-        block(1)
-        peak = _resident("VmHWM") - before
+        with _small_pages():
+            Path("/proc/self/clear_refs").write_text("5")
+            before = _resident("VmRSS")
+            block(1)
+            peak = _resident("VmHWM") - before
     except OSError as error:
         raise Skip(f"unavailable: this system cannot reset a process's high-water mark of memory ({error})") from error
     return max(0, peak - block.output.nbytes)
+
+
+@contextlib.contextmanager
+def _small_pages():
+    """Have the kernel give out no huge pages meanwhile.
+
+    NumPy asks for them, and one byte touched then counts as two megabytes or as none, by where in the heap it happens to lie.
+    """
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+    if prctl is None:
+        yield
+        return
+    prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)
+    try:
+        yield
+    finally:
+        prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0)
 
 
 def _resident(field: str) -> int:
