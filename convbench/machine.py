@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
 import re
 import time
+from pathlib import Path
 
 import click
 import psutil
@@ -19,7 +21,7 @@ PATIENCE = 20  # seconds to wait for a short disturbance to end, an installation
 
 def facts() -> dict[str, str]:
     """What asv stores of a machine, named by its processor and cores. Host name and kernel stay out."""
-    cpu = util.get_cpu_info() or platform.machine()
+    cpu = _processor()
     cores = str(psutil.cpu_count() or 1)
     model = re.sub(r"\((R|TM)\)|\bCPU\b|\bProcessor\b|@.*", "", cpu, flags=re.IGNORECASE)
     name = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")
@@ -32,6 +34,16 @@ def facts() -> dict[str, str]:
         "num_cpu": cores,
         "ram": memory,
     }
+
+
+def _processor() -> str:
+    """The processor's name, with family and model where Linux tells: on hosts in a cloud "AMD EPYC" may be any of five."""
+    name = util.get_cpu_info() or platform.machine()
+    with contextlib.suppress(OSError):
+        known = dict(re.findall(r"^(cpu family|model)\s*: (\d+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE))
+        if len(known) == 2:
+            return f"{name} (family {known['cpu family']}, model {known['model']})"
+    return name
 
 
 def register() -> str:

@@ -1,5 +1,6 @@
 """What convbench says of the machine it runs on."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import psutil
@@ -22,3 +23,18 @@ def test_busy(user, steal, said, seconds, monkeypatch):
     monkeypatch.setattr(psutil, "cpu_count", lambda: 2)
     found = machine.busy(seconds)
     assert found is None if said is None else found.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("told", "name"),
+    [
+        ("cpu family\t: 25\nmodel\t\t: 17\nmodel name\t: AMD EPYC\n", "amd-epyc-family-25-model-17-2cores"),
+        ("cpu family\t: 26\nmodel\t\t: 2\nmodel name\t: AMD EPYC\n" * 2, "amd-epyc-family-26-model-2-2cores"),
+        ("processor\t: 0\nBogoMIPS\t: 50.00\n", "amd-epyc-2cores"),
+    ],
+)
+def test_processors_of_one_name_are_two_machines(told, name, monkeypatch):
+    monkeypatch.setattr(machine.util, "get_cpu_info", lambda: "AMD EPYC")
+    monkeypatch.setattr(psutil, "cpu_count", lambda: 2)
+    monkeypatch.setattr(Path, "read_text", lambda path: told)
+    assert machine.facts()["machine"] == name
