@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import re
 import sys
+from pathlib import Path
 
 import click
 import numpy as np
 from rich.console import Console
 
-from convbench import machine, measure, plan, project, results, roofline, speed, table, trial
+from convbench import compare, machine, measure, plan, project, results, roofline, speed, table, trial
 
 # A table that is read by a program or a log has no screen to fit: this many characters hold nine implementations.
 WIDE = 160
@@ -143,6 +145,43 @@ def measure_speed(rows: tuple[str, ...], again: bool, dirty: bool, report: bool)
         click.echo("the report of all rows is in docs/speed.md")
     if failed:
         raise click.ClickException(f"{failed} contenders or measurements failed and have no time; the reasons stand above")
+
+
+@main.command(name="compare")
+@click.argument("base", metavar="REV")
+@click.argument("head", metavar="REV")
+@BENCH
+@click.option("--machine", "machine_name", help="Another machine than this one.")
+@click.option("--json", "file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the cells here.")
+def compare_stored(base: str, head: str, bench: tuple[str, ...], machine_name: str | None, file: Path | None) -> None:
+    """Compare the stored results of two commits, before and after, the worst cells first. Measures nothing.
+
+    They were measured at different times, so a verdict is a hint: same, differs or unknown.
+
+    Ends with 0 where nothing is slower, 1 where a cell is, 2 after a mistake, 4 where nothing could be compared.
+    """
+    with _mistakes_end_with_2():
+        here = project.find()
+        commits = here.commit(base), here.commit(head)
+        known = _readable(results.benchmarks, here.results)
+        name = compare.choose_machine(here.results, machine_name, machine.facts()["machine"])
+        found = _readable(compare.compare, here.results, name, *commits, known, bench)
+        if file is not None:
+            try:
+                file.write_text(json.dumps(compare.document(found), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+            except OSError as error:
+                raise click.ClickException(f"cannot write to {file}: {error.strerror}") from None
+    compare.show(found, console())
+    sys.exit(compare.exit_status(found.cells))
+
+
+@contextlib.contextmanager
+def _mistakes_end_with_2():
+    """Where exit status 1 says that something became slower, nothing else may end with it."""
+    try:
+        yield
+    except click.ClickException as error:
+        raise compare.Impossible(error.message) from None
 
 
 def _latest(here: project.Project, known: dict, machine_name: str | None, commit: str | None) -> results.Run:
