@@ -14,6 +14,8 @@ import numpy as np
 from rich.console import Console
 
 from convbench import compare, machine, measure, plan, project, results, roofline, speed, table, trial
+from convbench.gate import gate, outcome, selftest
+from convbench.gate.accept import Acceptance
 
 # A table that is read by a program or a log has no screen to fit: this many characters hold nine implementations.
 WIDE = 160
@@ -182,6 +184,46 @@ def _mistakes_end_with_2():
         yield
     except click.ClickException as error:
         raise compare.Impossible(error.message) from None
+
+
+@main.command(name="gate")
+@click.argument("base", required=False)
+@click.argument("head", required=False)
+@BENCH
+@IMPLEMENTATION
+@click.option("--quick", is_flag=True, help="The suite's short selection of problems.")
+@click.option("--budget", type=click.FloatRange(0, min_open=True), metavar="MINUTES", help="For measuring alone.")
+@click.option("--accept", "accepted", multiple=True, metavar="CELL", help="A cell, or a glob, that may be slower.")
+@click.option("--reason", metavar="TEXT", help="Why what --accept names may be slower.")
+@click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), help="Write the report there.")
+@click.option("--markdown", type=click.Path(path_type=Path, dir_okay=False), help="The same, for a summary or a comment.")
+@click.option("--self-test", is_flag=True, help="HEAD against itself, with slow-downs of 0, 5, 10 and 25 % made on purpose.")
+def measure_gate(base, head, bench, implementation, quick, budget, accepted, reason, json_file, markdown, self_test) -> None:
+    """Is HEAD slower than BASE? Builds both, measures them in turn, and judges every cell of any asv suite.
+
+    BASE is where HEAD left the first branch of asv.conf.json, HEAD the commit that is checked out.
+
+    Ends with 0: nothing is slower; 1: a cell has regressed; 2: a mistake in the call; 3: the head does not build, or broke a
+    benchmark that works on the base; 4: the base does not build, or cells were not measured.
+    """
+    if bool(accepted) != bool(reason):
+        raise click.UsageError("--accept and --reason belong together: what may be slower, and why")
+    try:
+        here = project.find()
+    except click.ClickException as error:
+        raise gate.Usage(error.message) from None
+    seconds = None if budget is None else 60 * budget
+    acceptances = tuple(Acceptance(cell, reason, "--accept") for cell in accepted)
+    request = gate.Request(
+        base, head, plan.Selection(bench, implementation, quick), seconds, acceptances, json_file, markdown
+    )
+    if self_test:
+        rates = selftest.run(here, request, console())
+        selftest.show(rates, console())
+        sys.exit(selftest.exit_status(rates))
+    result = gate.run(here, request, console())
+    outcome.show(result, console())
+    sys.exit(result.exit_status)
 
 
 def _latest(here: project.Project, known: dict, machine_name: str | None, commit: str | None) -> results.Run:

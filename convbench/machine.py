@@ -68,9 +68,14 @@ def wait_until_quiet() -> None:
             )
 
 
+def core_numbers() -> list[int]:
+    """The cores that this process may run on."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(psutil.cpu_count() or 1))
+
+
 def cores() -> int:
-    """How many cores this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else psutil.cpu_count() or 1
+    """How many these are."""
+    return len(core_numbers())
 
 
 def stolen() -> float:

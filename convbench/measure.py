@@ -130,7 +130,7 @@ def _step(project, work, name, commit, known, step, title, outcome, console) -> 
         progress.update(task, completed=total, now="")
     produced = _file(work / name, commit)
     if produced is None or produced.stat().st_mtime < before:
-        raise click.ClickException(f"asv wrote no results for {step.name}; its output: {_tail(work / 'asv.log')}")
+        raise click.ClickException(f"asv wrote no results for {step.name}; its output: {tail(work / 'asv.log')}")
     target = project.results / name / produced.name
     lines = results.side_lines(side)
     _strike(produced, [cell for cell, line in lines.items() if line["status"] == "failed"])
@@ -185,12 +185,12 @@ def _asv_running(work: Path, project: Project, arguments: list[str], log: Path, 
                 yield
                 time.sleep(0.2)
         finally:
-            _end(process)
+            end(process)
     if process.returncode not in (0, 2):
-        raise click.ClickException(f"{_cause(log)} asv ended with status {process.returncode}: {_tail(log)}".strip())
+        raise click.ClickException(f"{cause(log)} asv ended with status {process.returncode}: {tail(log)}".strip())
 
 
-def _end(process: subprocess.Popen) -> None:
+def end(process: subprocess.Popen) -> None:
     """End a process and every process it started: all of them are in a group of their own."""
     if process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
@@ -212,15 +212,15 @@ def lock(project: Project) -> Iterator[None]:
             yield
     except filelock.Timeout:
         raise click.ClickException(
-            "another `convbench run` or `speed` is measuring here; two at once would disturb each other"
+            "another `convbench run`, `gate` or `speed` is measuring here; two at once would disturb each other"
         ) from None
     except OSError as error:
         raise click.ClickException(f"cannot write to {error.filename or project.work}: {error.strerror}") from None
 
 
 @contextlib.contextmanager
-def termination_as_interrupt() -> Iterator[None]:
-    """A polite kill ends the run as Ctrl-C does: cleaned up, finished classes kept."""
+def termination() -> Iterator[None]:
+    """A polite kill ends what is done here as Ctrl-C does."""
 
     def interrupt(*_):
         raise Interrupted
@@ -228,10 +228,18 @@ def termination_as_interrupt() -> Iterator[None]:
     previous = signal.signal(signal.SIGTERM, interrupt)
     try:
         yield
-    except (KeyboardInterrupt, Interrupted):
-        raise click.ClickException("interrupted before the first class; nothing was measured") from None
     finally:
         signal.signal(signal.SIGTERM, previous)
+
+
+@contextlib.contextmanager
+def termination_as_interrupt() -> Iterator[None]:
+    """The same for a run: cleaned up, finished classes kept, one sentence."""
+    with termination():
+        try:
+            yield
+        except (KeyboardInterrupt, Interrupted):
+            raise click.ClickException("interrupted before the first class; nothing was measured") from None
 
 
 def _file(folder: Path, commit: str) -> Path | None:
@@ -256,13 +264,13 @@ def _append(lines: Path, target: Path) -> None:
     _publish(joined, target)
 
 
-def _cause(log: Path) -> str:
+def cause(log: Path) -> str:
     """What to do about a build that failed, where its log is clear about it."""
     text = log.read_text(errors="replace")
     return next((f"{sentence};" for words, sentence in CAUSES.items() if words in text), "")
 
 
-def _tail(log: Path) -> str:
+def tail(log: Path) -> str:
     """The last words of a log that say something."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     return " / ".join(lines[-6:])[-800:] or "it printed nothing"

@@ -214,7 +214,7 @@ def test_two_runs_at_once(project):
     (project / ".convbench").mkdir()
     with filelock.FileLock(project / ".convbench" / "lock"):
         said = sentence(convbench(project, "run"))
-    assert said == "Error: another `convbench run` or `speed` is measuring here; two at once would disturb each other"
+    assert said == "Error: another `convbench run`, `gate` or `speed` is measuring here; two at once would disturb each other"
 
 
 @pytest.mark.parametrize("name", ["results", ".convbench"])

@@ -151,7 +151,10 @@ def test_two_runs_at_once_are_refused(folder):
     first.send_signal(signal.SIGINT)
     first.communicate(timeout=60)
     assert status == 1
-    assert err.strip() == "Error: another `convbench run` or `speed` is measuring here; two at once would disturb each other"
+    assert (
+        err.strip()
+        == "Error: another `convbench run`, `gate` or `speed` is measuring here; two at once would disturb each other"
+    )
     assert left_running(folder) == []
 
 

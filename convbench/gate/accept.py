@@ -1,0 +1,58 @@
+"""Regressions that somebody has accepted: by option, or in a file that the head brings along."""
+
+from __future__ import annotations
+
+import fnmatch
+import tomllib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+FILE = "convbench-accept.toml"
+
+
+class Malformed(ValueError):
+    """A file of accepted regressions that cannot be read as one; says where."""
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """cell: a glob on name(parameters). reason: why it may be slower. by: where that was said."""
+
+    cell: str
+    reason: str
+    by: str
+
+    def __str__(self) -> str:
+        return f"accepted by {self.by}: {self.reason}"
+
+
+def read(folder: Path) -> list[Acceptance]:
+    """The acceptances in a project's FILE; [] where it has none. Raises Malformed.
+
+    The file holds any number of [[accept]] tables, each with a `cell` and a `reason`.
+    """
+    file = folder / FILE
+    try:
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return []
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Malformed(f"{FILE} is no TOML: {error}") from None
+    entries = content.pop("accept", [])
+    if content or not isinstance(entries, list):
+        raise Malformed(f"{FILE} may hold [[accept]] tables alone")
+    found = []
+    for number, entry in enumerate(entries, 1):
+        if not (isinstance(entry, dict) and entry.keys() == {"cell", "reason"}):
+            raise Malformed(f"{FILE}: entry {number} needs a cell and a reason, and nothing else")
+        if not all(isinstance(value, str) and value.strip() for value in entry.values()):
+            raise Malformed(f"{FILE}: cell and reason of entry {number} have to be text")
+        found.append(Acceptance(entry["cell"], entry["reason"], FILE))
+    return found
+
+
+def find(name: str, acceptances: Iterable[Acceptance]) -> Acceptance | None:
+    """The first that fits a cell."""
+    # Names are full of brackets, which in a glob are sets of characters.
+    return next((a for a in acceptances if a.cell == name or fnmatch.fnmatchcase(name, a.cell)), None)

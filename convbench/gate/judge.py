@@ -1,0 +1,99 @@
+"""What the rounds of a gate say about each cell. Pure: numbers in, verdicts out.
+
+The unit is the round, one pair of fresh processes: what differs between two processes of the same code (where memory lies,
+above all) stays for their whole life, so that more samples of one process say nothing new.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+LEVEL = 0.95  # of the intervals, over all cells that are judged together
+SAME = 0.99  # of the interval that has to lie close to no change: it is looked at again and again until it does
+SMALLEST = 0.025  # change worth reporting: half the smallest slow-down that the gate promises to find
+FIRST = 6  # rounds before anything is judged: with fewer, one odd round decides
+# Share of the rounds left out at either end. One process in twenty lands badly in memory and is 10 to 50 % off; a mean over
+# ten rounds would carry that, and its interval would be too wide for every verdict.
+TRIM = 0.1
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A change as head over base: the ratio, and the interval that holds it at the level of the family."""
+
+    ratio: float
+    low: float
+    high: float
+    rounds: int
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A cell's estimate and what it allows to say: "regressed", "improved", "same" or "ambiguous"."""
+
+    estimate: Estimate
+    verdict: str
+
+
+def judge(cells: Mapping[str, Sequence[float]], smallest: Mapping[str, float] | None = None) -> dict[str, Finding]:
+    """Judge the log-ratios (head over base) of each cell's rounds, all cells as one family.
+
+    smallest: a cell's smallest change worth reporting, where that is not SMALLEST.
+
+    A cell has changed when its interval lies wholly beyond the smallest change worth reporting; it is the same when its
+    interval lies wholly within twice that, so that a change as large as promised is excluded. Everything else is
+    ambiguous. Which cells changed is decided by the step-up rule of Benjamini and Hochberg (J. R. Stat. Soc. B 57, 1995), and
+    the intervals are those of Benjamini and Yekutieli (J. Am. Stat. Assoc. 100, 2005), who widen them by the share of cells
+    that were picked out, so that the two never contradict each other.
+    """
+    smallest = smallest or {}
+    enough = {name: np.asarray(rounds, float) for name, rounds in cells.items() if len(rounds) >= 2}
+    if not enough:
+        return {}
+    limits = {name: math.log1p(smallest.get(name, SMALLEST)) for name in enough}
+    doubts = [_doubt(rounds, limits[name]) for name, rounds in enough.items()]
+    picked = int(np.sum(stats.false_discovery_control(doubts) <= 1 - LEVEL))
+    level = 1 - (1 - LEVEL) * max(picked, 1) / len(enough)
+    return {name: _finding(rounds, level, limits[name], picked > 0) for name, rounds in enough.items()}
+
+
+def _finding(rounds: np.ndarray, level: float, limit: float, changes: bool) -> Finding:
+    centre, low, high = interval(rounds, level)
+    # A missed change is not a false alarm: "same" needs no correction for the number of cells.
+    _, least, most = interval(rounds, SAME)
+    if changes and low > limit:
+        verdict = "regressed"
+    elif changes and high < -limit:
+        verdict = "improved"
+    elif least > -2 * limit and most < 2 * limit:
+        verdict = "same"
+    else:
+        verdict = "ambiguous"
+    return Finding(Estimate(math.exp(centre), math.exp(low), math.exp(high), len(rounds)), verdict)
+
+
+def interval(rounds: np.ndarray, level: float) -> tuple[float, float, float]:
+    """Trimmed mean of the rounds' log-ratios, and its interval by Student's t: Tukey and McLaughlin (Sankhya A 25, 1963)."""
+    centre = float(stats.trim_mean(rounds, TRIM))
+    error, freedom = _error(rounds)
+    half = error * float(stats.t.ppf((1 + level) / 2, freedom))
+    return centre, centre - half, centre + half
+
+
+def _error(rounds: np.ndarray) -> tuple[float, int]:
+    """Standard error of the trimmed mean, from the winsorized spread, and its degrees of freedom."""
+    count, cut = len(rounds), int(TRIM * len(rounds))
+    winsorized = np.asarray(stats.mstats.winsorize(rounds, limits=(TRIM, TRIM)))
+    error = float(np.std(winsorized, ddof=1)) / ((1 - 2 * cut / count) * math.sqrt(count))
+    return max(error, 1e-9), count - 2 * cut - 1  # rounds that agree to the last digit still have an interval
+
+
+def _doubt(rounds: np.ndarray, limit: float) -> float:
+    """The probability of rounds as far out as these, or further, were the change no larger than the limit."""
+    centre, (error, freedom) = float(stats.trim_mean(rounds, TRIM)), _error(rounds)
+    return min(1.0, 2 * float(stats.t.sf((abs(centre) - limit) / error, freedom)))

@@ -1,0 +1,88 @@
+"""How often a gate cries wolf on this machine, and what it finds: the head against itself, slowed down on purpose."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from dataclasses import dataclass
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from convbench import machine, measure, plan
+from convbench.gate import gate, judge, outcome
+from convbench.gate.cells import Cell
+from convbench.gate.outcome import Outcome
+from convbench.gate.session import Session
+from convbench.project import Project
+
+SLOWER = (0.0, 0.05, 0.10, 0.25)
+
+
+@dataclass
+class Rate:
+    """What a gate said of the cells that were made slower by a share, and of those that were not."""
+
+    share: float
+    slowed: Counter
+    unchanged: Counter
+    seconds: float
+
+
+def run(project: Project, request: gate.Request, console: Console) -> list[Rate]:
+    """One gate for each of SLOWER, in which half of the cells are made slower. Raises ClickException where it cannot be."""
+    head = gate.resolve(project, request)["head"]
+    result = Outcome(head, head, machine.facts(), {})
+    rates: list[Rate] = []
+    with measure.lock(project), measure.termination_as_interrupt():
+        session = gate.prepare(project, request, {"base": head, "head": head}, result, console)
+        if session is None or not session.suite.cells:
+            raise click.ClickException(result.error or "nothing can be timed here")
+        names = sorted(cell.name for cell in session.suite.cells)
+        for seed, share in enumerate(SLOWER):
+            chosen = set(random.Random(seed).sample(names, (len(names) + 1) // 2) if share else ())
+
+            def slower(cell: Cell, share: float = share, chosen: set[str] = chosen) -> float:
+                return share if cell.name in chosen else 0.0
+
+            session = Session(session.built, session.suite, session.smallest, request.budget, slower, seed)
+            start = time.monotonic()
+            gate.report(session, result, [], lambda: None, console, project.work / "gate")
+            slowed = Counter(row.verdict for row in result.rows if row.name in chosen)
+            unchanged = Counter(row.verdict for row in result.rows if row.name not in chosen)
+            rates.append(Rate(share, slowed, unchanged, time.monotonic() - start))
+            console.print(_line(rates[-1]), highlight=False)
+    return rates
+
+
+def _line(rate: Rate) -> str:
+    alarms = rate.unchanged["regressed"] + rate.unchanged["improved"]
+    found = f"found {rate.slowed['regressed']} of {rate.slowed.total()} slowed by {rate.share:.0%}, " if rate.share else ""
+    return f"{found}{alarms} false alarms in {rate.unchanged.total()} cells, {plan.minutes(rate.seconds)}"
+
+
+def show(rates: list[Rate], console: Console) -> None:
+    """Print the rates."""
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    verdicts = ("regressed", "improved", "same", "ambiguous", "not measured")
+    for heading in ("slow-down", "cells", *verdicts):
+        grid.add_column(heading, justify="right")
+    for rate in rates:
+        groups = [("none", rate.unchanged), (f"{rate.share:.0%}", rate.slowed)]
+        for label, counts in groups:
+            if counts:
+                grid.add_row(label, str(counts.total()), *(str(counts[verdict]) for verdict in verdicts))
+    console.print(
+        f"{machine.facts()['machine']}: the head against itself, smallest change {judge.SMALLEST:.1%}", highlight=False
+    )
+    console.print(grid)
+
+
+def exit_status(rates: list[Rate]) -> int:
+    """As a gate's: 1 where something was called changed that was not, 4 where something was not measured."""
+    if any(rate.unchanged["regressed"] + rate.unchanged["improved"] for rate in rates):
+        return outcome.REGRESSED
+    missing = sum(rate.unchanged["not measured"] + rate.slowed["not measured"] for rate in rates)
+    return outcome.NOT_MEASURED if missing else 0
