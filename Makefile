@@ -4,12 +4,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help bench bench-full speed test test-slow lint smoke overhead clean
+.PHONY: help bench bench-full speed gate-proof test test-slow lint smoke overhead clean
 
 help:
 	@echo "make bench       install, measure a short selection for HEAD, publish, print the table (under ten minutes)"
 	@echo "make bench-full  the same for every cell; prints its estimate first"
 	@echo "make speed       install, time ours in turn with torch, OpenCV and a copy, hold them against the goals, write docs/speed.md"
+	@echo "make gate-proof  how right convbench gate is on this machine, and what it costs: an hour, goes on where it stopped"
 	@echo "make test        install and run all tests"
 	@echo "make test-slow   the proofs that take minutes"
 	@echo "make lint        ruff and mypy"
@@ -41,8 +42,14 @@ bench-full: $(VENV)/installed
 speed: $(VENV)/installed
 	$(BIN)/convbench speed
 
+gate-proof: $(VENV)/installed
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/gate_proof.py
+
+# Several files at a time, but for what compares times. What was changed in a Cython file is compiled before, once.
 test: $(VENV)/installed
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -c "import impls"
+	$(BIN)/python -m pytest -m "not slow and not alone" --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -m "alone and not slow"
 
 test-slow: $(VENV)/installed
 	$(BIN)/python -m pytest -m slow --timeout 3600

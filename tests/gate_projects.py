@@ -41,8 +41,6 @@ requires = []
 build-backend = "backend"
 backend-path = ["."]
 """
-
-
 RUNNER = {"pip+asv_runner": "0.3.2"}
 
 
@@ -60,9 +58,7 @@ class Sample:
             "environment_type": "virtualenv",
             "launch_method": "forkserver",
             "env_dir": str(environments or folder / ".asv" / "env"),
-            "matrix": {
-                "req": {name: [version] for name, version in (requirements or {}).items()} | {"pip+asv_runner": ["0.3.2"]}
-            },
+            "matrix": {"req": {name: [version] for name, version in {**(requirements or {}), **RUNNER}.items()}},
             "build_command": ["python -m pip wheel --quiet --no-deps --no-build-isolation -w {build_cache_dir} {build_dir}"],
             "install_command": ["in-dir={env_dir} python -m pip install --quiet --no-deps --force-reinstall {wheel_file}"],
         }

@@ -46,11 +46,15 @@ class Cell:
 
 @dataclass
 class Suite:
-    """The cells to measure, and what is not: (name, reason) of what is not missing, and by side what broke."""
+    """The cells to measure, and what is not.
+
+    listed: (name, reason) of what is not missing. By side and name, why something failed: broken has cells, unread modules.
+    """
 
     cells: list[Cell] = field(default_factory=list)
     listed: list[tuple[str, str]] = field(default_factory=list)
     broken: dict[str, dict[str, str]] = field(default_factory=lambda: {side: {} for side in SIDES})
+    unread: dict[str, dict[str, str]] = field(default_factory=lambda: {side: {} for side in SIDES})
 
 
 class NoSuite(Exception):
@@ -66,8 +70,9 @@ def discover(built: dict[str, Built], work: Path, selection: plan.Selection) -> 
 
     Raises NoSuite, and ClickException for an implementation that it lacks.
     """
-    known = {side: _list(built[side], side) for side in SIDES}
-    suite = Suite()
+    suite, known = Suite(), {}
+    for side in SIDES:
+        known[side], suite.unread[side] = _list(built[side], side)
     homes: dict[str, str] = {}
     suite.listed += _gone(built["base"], known)
     both = {**known["base"], **known["head"]}
@@ -97,7 +102,7 @@ def discover(built: dict[str, Built], work: Path, selection: plan.Selection) -> 
 def _gone(base: Built, known: dict[str, dict[str, Any]]) -> list[tuple[str, str]]:
     """The benchmarks of the base's own suite that the head's has no more: nobody should lose one without seeing it."""
     try:
-        own = _list(dataclasses.replace(base, suite=base.own_suite), "base")
+        own, _ = _list(dataclasses.replace(base, suite=base.own_suite), "base")
     except NoSuite:  # it is the head's suite that counts
         return []
     names = own.keys() - known["base"].keys() - known["head"].keys()
@@ -131,11 +136,13 @@ def _cores(threads: str) -> int:
     return min(int(threads), have) if threads.isdigit() and int(threads) else have
 
 
-def _list(built: Built, side: str) -> dict[str, dict[str, Any]]:
+def _list(built: Built, side: str) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """The suite's benchmarks by name, and its modules that cannot be imported, with the reason."""
     file = built.folder / "benchmarks.json"
     if reason := _ask(built, ["list", str(built.suite), str(file)], built.folder, START):
         raise NoSuite(side, reason)
-    return {benchmark["name"]: benchmark for benchmark in json.loads(file.read_text(encoding="utf-8"))}
+    content = json.loads(file.read_text(encoding="utf-8"))
+    return {benchmark["name"]: benchmark for benchmark in content["benchmarks"]}, content["failed"]
 
 
 def _prepare_caches(built: Built, side: str, suite: Suite, known: dict[str, dict[str, Any]]) -> None:

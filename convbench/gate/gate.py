@@ -151,12 +151,29 @@ def prepare(project: Project, request: Request, commits: dict[str, str], result:
         status = outcome.HEAD_BROKEN if error.side == "head" else outcome.NOT_MEASURED
         _stop(result, f"the suite cannot be listed with the code of the {error.side}: {error.reason}", status)
         return None
+    _tell_unread(suite, request, result)
     result.listed, result.environment = suite.listed, built["head"].environment
     if not suite.cells:
-        asked = " of that name" if request.selection != plan.Selection() else ""
-        _stop(result, f"there is no benchmark{asked} that both sides could be timed on")
+        if not result.error:  # which would say why there is none
+            asked = " of that name" if request.selection != plan.Selection() else ""
+            _stop(result, f"there is no benchmark{asked} that both sides could be timed on")
+        return None
     console.print(f"{len(suite.cells)} cells, measured in turn in rounds of fresh processes", highlight=False)
     return Session(built, suite, smallest_changes(project, suite), request.budget)
+
+
+def _tell_unread(suite: cells.Suite, request: Request, result: Outcome) -> None:
+    """Modules of the suite that cannot be imported: their benchmarks are missing, unless others were asked for by name."""
+    on_head, on_base = suite.unread["head"], suite.unread["base"]
+    told = {
+        name: f"cannot be imported with the code of {'either side' if name in on_base else 'the head'}: {reason}"
+        for name, reason in on_head.items()
+    }
+    if on_head and request.selection == plan.Selection():
+        worst = min(on_head, key=lambda name: (name in on_base, name))
+        status = outcome.NOT_MEASURED if worst in on_base else outcome.HEAD_BROKEN
+        _stop(result, f"{worst} {told.pop(worst)}", status)
+    suite.listed += sorted(told.items())
 
 
 def smallest_changes(project: Project, suite: cells.Suite) -> dict[str, float]:

@@ -13,6 +13,9 @@ from pathlib import Path
 from asv import environment, plugin_manager, repo
 from asv.config import Config
 from asv.console import log
+from asv.util import ProcessError
+
+PIP = ("note: ", "hint: ", "[end of output]", "╰─>", "[notice]", "ERROR: Failed")  # what pip adds to what a builder says
 
 
 def main(question: dict) -> None:
@@ -62,4 +65,10 @@ def _wheels(here, commit: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    main(json.loads(sys.argv[1]))
+    try:
+        main(json.loads(sys.argv[1]))
+    except ProcessError as error:  # its own words are the last that the log has, not ours
+        for line in (error.stdout or error.stderr or "").splitlines():
+            if not line.strip().startswith(PIP):
+                print(line)
+        sys.exit(f"status {error.retcode} of {' '.join(error.args)}")

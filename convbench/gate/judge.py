@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 LEVEL = 0.95  # of the intervals, over all cells that are judged together
 SAME = 0.99  # of the interval that has to lie close to no change: it is looked at again and again until it does
@@ -79,21 +79,22 @@ def _finding(rounds: np.ndarray, level: float, limit: float, changes: bool) -> F
 
 def interval(rounds: np.ndarray, level: float) -> tuple[float, float, float]:
     """Trimmed mean of the rounds' log-ratios, and its interval by Student's t: Tukey and McLaughlin (Sankhya A 25, 1963)."""
-    centre = float(stats.trim_mean(rounds, TRIM))
-    error, freedom = _error(rounds)
-    half = error * float(stats.t.ppf((1 + level) / 2, freedom))
+    centre, error, freedom = _trimmed(rounds)
+    half = error * float(special.stdtrit(freedom, (1 + level) / 2))
     return centre, centre - half, centre + half
 
 
-def _error(rounds: np.ndarray) -> tuple[float, int]:
-    """Standard error of the trimmed mean, from the winsorized spread, and its degrees of freedom."""
+def _trimmed(rounds: np.ndarray) -> tuple[float, float, int]:
+    """The trimmed mean, its standard error from the winsorized spread, and the degrees of freedom of that."""
     count, cut = len(rounds), int(TRIM * len(rounds))
-    winsorized = np.asarray(stats.mstats.winsorize(rounds, limits=(TRIM, TRIM)))
+    ordered = np.sort(rounds)
+    winsorized = np.clip(ordered, ordered[cut], ordered[count - cut - 1])
     error = float(np.std(winsorized, ddof=1)) / ((1 - 2 * cut / count) * math.sqrt(count))
-    return max(error, 1e-9), count - 2 * cut - 1  # rounds that agree to the last digit still have an interval
+    # Rounds that agree to the last digit still have an interval.
+    return float(ordered[cut : count - cut].mean()), max(error, 1e-9), count - 2 * cut - 1
 
 
 def _doubt(rounds: np.ndarray, limit: float) -> float:
     """The probability of rounds as far out as these, or further, were the change no larger than the limit."""
-    centre, (error, freedom) = float(stats.trim_mean(rounds, TRIM)), _error(rounds)
-    return min(1.0, 2 * float(stats.t.sf((abs(centre) - limit) / error, freedom)))
+    centre, error, freedom = _trimmed(rounds)
+    return min(1.0, 2 * float(special.stdtr(freedom, (limit - abs(centre)) / error)))

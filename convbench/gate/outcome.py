@@ -27,8 +27,8 @@ ORDER = ("broken", "regressed", "not measured", "ambiguous", "improved", "new", 
 MEANING = {
     0: "passes",
     REGRESSED: "fails: cells have regressed",
-    HEAD_BROKEN: "fails: the head does not build, or broke a benchmark",
-    NOT_MEASURED: "cannot pass: the base does not build, or cells that should have been measured were not",
+    HEAD_BROKEN: "fails: a benchmark that works on the base breaks on the head",
+    NOT_MEASURED: "cannot pass: cells that should have been measured were not",
 }
 
 
@@ -100,7 +100,11 @@ class Outcome:
         """One line: what was found, in how long, and what it means."""
         order = ("accepted", *ORDER)
         found = ", ".join(f"{self.counts[verdict]} {verdict}" for verdict in order if self.counts[verdict]) or "no cell"
-        return f"{found}; {self.rounds} rounds in {self.seconds:.0f} s. The gate {MEANING[self.exit_status]}."
+        status = self.exit_status
+        meaning = MEANING[status]
+        if self.error and status == self.error_status:
+            meaning = f"{meaning.partition(':')[0]}: {self.error.partition(':')[0]}"
+        return f"{found}; {self.rounds} rounds in {self.seconds:.0f} s. The gate {meaning}."
 
 
 def rows(states: Sequence[State], acceptances: Sequence[Acceptance]) -> list[Row]:
@@ -165,7 +169,6 @@ def show(outcome: Outcome, console: Console) -> None:
 
 
 FEW = 3  # cells of one remark that are named
-BAR = "\\|"  # a bar that ends no column
 HEADINGS = ("verdict", "cell", "before", "after", "ratio", "interval", "rounds")
 
 
@@ -242,34 +245,33 @@ def as_markdown(outcome: Outcome) -> str:
     notable = [row for row in outcome.rows if row.verdict not in ("same", "skipped") or _changed(row)]
     if notable:
         parts.append(_table(notable))
-        parts.append("\n".join(f"* `{names}`: {_escape(text)}" for text, names in _grouped(notable).items()))
+        parts.append("\n".join(f"* {_code(names)}: {_escape(text)}" for text, names in _grouped(notable).items()))
         found = [row for row in notable if row.verdict in ("regressed", "ambiguous", "broken")]
         if found:
             parts.append("To repeat a finding:\n\n```\n" + "\n".join(again(outcome, row) for row in found) + "\n```")
     if rest := [row for row in outcome.rows if row not in notable]:
         parts.append(f"<details><summary>{len(rest)} more cells</summary>\n\n{_table(rest)}\n\n</details>")
     if outcome.listed:
-        listed = "\n".join(f"* `{name}` {_escape(reason)}" for name, reason in outcome.listed)
+        listed = "\n".join(f"* {_code(name)} {_escape(reason)}" for name, reason in outcome.listed)
         parts.append(f"<details><summary>{len(outcome.listed)} not timed</summary>\n\n{listed}\n\n</details>")
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _table(found: list[Row]) -> str:
-    lines = [
-        [
-            f"`{text.replace('|', BAR)}`" if heading == "cell" else _escape(text)
-            for heading, text in zip(HEADINGS, fields, strict=True)
-        ]
-        for fields in map(_fields, found)
-    ]
+    lines = []
+    for row in found:
+        verdict, name, *numbers = map(_escape, _fields(row))
+        lines.append([verdict, f"<code>{name}</code>", *numbers])
     return tabulate(lines, HEADINGS, tablefmt="github", disable_numparse=True)
 
 
 def _escape(text: str) -> str:
     """Text that Markdown and HTML leave alone."""
-    for character in "\\`*_{}[]<>|#@":
-        text = text.replace(character, f"&#{ord(character)};")
-    return " ".join(text.split())
+    return " ".join(re.sub(r"[\\`*_{}\[\]<>|#@&~]", lambda found: f"&#{ord(found[0])};", text).split())
+
+
+def _code(text: str) -> str:
+    return f"<code>{_escape(text)}</code>"
 
 
 def write(path: Path, text: str) -> None:

@@ -17,13 +17,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from convbench import machine
 from convbench.gate.builds import SIDES, Built
 
 SIDE = Path(__file__).with_name("side.py")
 START = 120.0  # seconds a side may take to import its suite
-SAMPLES = 7  # blocks a side and round; what differs between rounds is many times what differs between blocks
+SAMPLES = 5  # blocks a side and round; what differs between rounds is many times what differs between blocks
 LEAST = 3  # of these for benchmarks whose blocks are long
-LONG = 2.0  # seconds of a cell and round, both sides, beyond which LEAST are enough
+LONG = 1.0  # seconds of a cell and round, both sides, beyond which LEAST are enough
 PATIENCE = 5.0  # seconds beyond a benchmark's own timeout
 # What tells the pools in a process how many threads to have. All of these are read before a pool starts.
 POOLS = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "NUMBA", "RAYON", "VECLIB_MAXIMUM")
@@ -64,14 +65,15 @@ def environment(built: Built, cores: int, seed: int) -> dict[str, str]:
 
 
 class Side:
-    """A running side.py."""
+    """A running side.py: imports its suite on the core `start`, serves on `cores`."""
 
-    def __init__(self, built: Built, cores: tuple[int, ...], seed: int) -> None:
+    def __init__(self, built: Built, cores: tuple[int, ...], start: int, seed: int) -> None:
         self.built = built
         requests, self._out = os.pipe()
         self._in, answers = os.pipe()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 closed with the side
-        command = [built.python, str(SIDE), "serve", str(built.suite), str(requests), str(answers), ",".join(map(str, cores))]
+        command = [built.python, str(SIDE), "serve", str(built.suite), str(requests), str(answers)]
+        command += [",".join(map(str, cores)), str(start)]
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -148,11 +150,11 @@ class Pair:
         self.sides = {}
 
     def start(self) -> None:
-        """Have both processes running. Raises Lost, with the side in its words."""
+        """Have both processes running, their suites imported. Raises Lost, with the side in its words."""
         seed = self.generator.randrange(2**32)
-        for name in self.generator.sample(SIDES, 2):
-            if name not in self.sides:
-                self.sides[name] = Side(self.built[name], self.cores, seed)
+        have = machine.core_numbers()
+        for i, name in enumerate(self.generator.sample(SIDES, 2)):
+            self.sides[name] = Side(self.built[name], self.cores, have[i % len(have)], seed)
         for name, side in self.sides.items():
             try:
                 side.ask(START)
@@ -189,7 +191,7 @@ class Pair:
             if name in self.sides:
                 self._ask(name, cell.timeout, failed, end=True)
         if not failed:
-            found.notes = sorted({note for answer in ready.values() for note in _notes(answer, len(self.cores))})
+            found.notes += sorted({note for answer in ready.values() for note in _notes(answer, len(self.cores))})
         if failed and len(self.sides) < 2:  # the other side is alive, but its round is over: both sides start together
             self.close()
         return found, failed, skipped
@@ -227,7 +229,7 @@ class Pair:
     def _compare(self, cell: Any, keep: Path, found: Sampled, failed: dict[str, str]) -> None:
         """Have both sides keep what the benchmark returns."""
         for name in SIDES:
-            file = keep / name
+            file = keep / f"{name}.answer"  # beside the sides' folders
             answer = self._ask(name, cell.timeout, failed, answer=str(file))
             if answer.get("array"):
                 found.answers[name] = (*answer["array"], file)

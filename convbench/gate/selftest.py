@@ -38,8 +38,8 @@ def run(project: Project, request: gate.Request, console: Console) -> list[Rate]
     rates: list[Rate] = []
     with measure.lock(project), measure.termination_as_interrupt():
         session = gate.prepare(project, request, {"base": head, "head": head}, result, console)
-        if session is None or not session.suite.cells:
-            raise click.ClickException(result.error or "nothing can be timed here")
+        if session is None:
+            raise click.ClickException(str(result.error))
         names = sorted(cell.name for cell in session.suite.cells)
         for seed, share in enumerate(SLOWER):
             chosen = set(random.Random(seed).sample(names, (len(names) + 1) // 2) if share else ())

@@ -75,22 +75,24 @@ class Session:
         generator = random.Random(self.seed)
         self.started = time.monotonic()
         self._settle()
-        while (todo := [state for state in self.states.values() if state.verdict is None]) and self.rounds < MOST:
+        while (todo := [state for state in self.states.values() if self._due(state)]) and self.rounds < MOST:
             for count in sorted({state.cell.cores for state in todo}):
                 mine = [state for state in todo if state.cell.cores == count]
                 with Pair(self.built, _last_cores(count), generator) as pair:
                     for state in generator.sample(mine, len(mine)):
-                        if self.left() <= 0:
-                            break
-                        self._sample(pair, state, work)
+                        if self._due(state):
+                            self._sample(pair, state, work)
                         yield sum(state.verdict is not None for state in self.states.values()), len(self.states)
             self.rounds += 1
             self._settle()
-            if self.left() <= 0:
-                break
             if self.budget is None:
                 self.budget = USUAL * (time.monotonic() - self.started)
         self._finish()
+
+    def _due(self, state: State) -> bool:
+        """Is the cell to be measured? When the time is up, only what is suspected, until it can be judged."""
+        unsure = state.suspected is not None and len(state.confirming) < judge.FIRST
+        return state.verdict is None and (unsure or self.left() > 0)
 
     def left(self) -> float:
         """Seconds left; infinite while nobody knows how long a round takes."""

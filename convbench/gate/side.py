@@ -4,7 +4,8 @@ Runs in the measured environment as a program of its own, with the standard libr
 
     python side.py list SUITE FILE            write what benchmarks the suite has
     python side.py cache SUITE NAME           run the setup_cache of a benchmark in the current folder
-    python side.py serve SUITE IN OUT CORES   answer requests, a line of JSON each, on two pipes
+    python side.py serve SUITE IN OUT CORES START
+                                              answer requests, a line of JSON each, on two pipes
 """
 
 import sys
@@ -13,12 +14,14 @@ sys.path.pop(0)  # this file's folder, whose neighbours must not be taken for an
 
 import contextlib
 import ctypes
+import importlib
 import inspect
 import itertools
 import json
 import math
 import os
 import pickle
+import pkgutil
 import signal
 import time
 import traceback
@@ -47,22 +50,43 @@ def main(verb, suite, *rest):
         _cache(suite, *rest)
     else:
         _die_with_parent()
-        incoming, outgoing, cores = rest
-        if hasattr(os, "sched_setaffinity"):
-            os.sched_setaffinity(0, map(int, cores.split(",")))
+        incoming, outgoing, cores, start = rest
+        # The two sides import side by side, each on one core of its own, and are measured on the same.
+        _confine([start])
+        list(_modules(Path(suite).name, {}))  # what fails is told by the first benchmark that needs it
+        _confine(cores.split(","))
         with os.fdopen(int(incoming)) as requests, os.fdopen(int(outgoing), "w") as answers:
             _serve(suite, Channel(requests, answers))
+
+
+def _confine(cores):
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, map(int, cores))
+
+
+def _modules(name, failed):
+    """Import a package and all below it; yields modules. failed: by name, why one cannot be imported."""
+    try:
+        module = importlib.import_module(name)
+    except BaseException as error:  # SystemExit too: no module of a suite ends this process
+        failed[name] = _words(error)
+        return
+    yield module
+    for found in pkgutil.iter_modules(getattr(module, "__path__", ()), f"{name}."):
+        yield from _modules(found.name, failed)
 
 
 def _list(suite, file):
     from asv_runner.discovery import disc_benchmarks
 
+    failed: dict = {}
+    list(_modules(Path(suite).name, failed))
     found = []
     for benchmark in disc_benchmarks(suite, ignore_import_errors=True):
         simple = {k: v for k, v in vars(benchmark).items() if isinstance(v, (str, int, float, list, dict, bool))}
         found.append(simple | {"timed": hasattr(benchmark, "benchmark_timing"), "type": benchmark.type})
     with Path(file).open("w") as output:
-        json.dump(found, output, skipkeys=True, default=repr)
+        json.dump({"benchmarks": found, "failed": failed}, output, skipkeys=True, default=repr)
 
 
 def _cache(suite, name):
