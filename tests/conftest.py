@@ -12,8 +12,15 @@ FEW = {"plain", "depthwise", "same, even kernel", "strides that differ", "no ima
 THROUGHOUT = {"test_implementations", "test_arguments", "test_extremes"}
 
 
+LONG = ("test_gate", "test_commits", "test_suite", "test_run", "test_blocked", "test_contract", "test_gpu_sources")
+
+
 def pytest_collection_modifyitems(items):
-    """What compiles for every problem is tried on a few of them each time and on the rest among the slow proofs."""
+    """The files that take minutes come first: where several run at a time, none is left over at the end.
+
+    What compiles for every problem is tried on a few of them each time and on the rest among the slow proofs.
+    """
+    items.sort(key=lambda item: item.module.__name__ not in LONG)
     for item in items:
         calls = getattr(item, "callspec", None)
         if calls is None or calls.params.get("name") != COMPILING or item.module.__name__ not in THROUGHOUT:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from benchmarks import clock, memory
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("size", [7, 64, 128])
 def test_a_call_of_microseconds_is_measured_as_timeit_measures_it(size):
     """Both clocks on one call, block by block in turn; the fastest blocks, since noise only ever adds."""
