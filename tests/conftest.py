@@ -7,11 +7,10 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-COMPILING = "cpu.torch_compile"  # a second and more for every new problem
-FEW = {"plain", "depthwise", "same, even kernel", "strides that differ", "no image"}
+COMPILING = ("cpu.torch_compile", "cpu.numba_stencil")  # seconds for every new problem
+FEW = ("plain", "depthwise", "same, even kernel", "strides that differ", "no image", "1")
+TRIED = {*COMPILING, *(f"{name}-{few}" for name in COMPILING for few in FEW)}
 THROUGHOUT = {"test_implementations", "test_arguments", "test_extremes"}
-
-
 LONG = ("test_gate", "test_commits", "test_suite", "test_run", "test_blocked", "test_contract", "test_gpu_sources")
 
 
@@ -23,7 +22,7 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.module.__name__ not in LONG)
     for item in items:
         calls = getattr(item, "callspec", None)
-        if calls is None or calls.params.get("name") != COMPILING or item.module.__name__ not in THROUGHOUT:
+        if calls is None or calls.params.get("name") not in COMPILING or item.module.__name__ not in THROUGHOUT:
             continue
-        if calls.id.removeprefix(f"{COMPILING}-") not in FEW:
+        if calls.id not in TRIED:
             item.add_marker(pytest.mark.slow)

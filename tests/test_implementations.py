@@ -19,7 +19,7 @@ from benchmarks.problems import Problem
 NAMES = impls.names(device="cpu")
 # A Python step for every output, product or tap.
 INTERPRETED = {"cpu.cython_untyped", "cpu.loops", "cpu.sliced_loops", "im2col.naive", "im2col.recursive"}
-COMPILING = {"cpu.torch_compile": 4, "cpu.numba_stencil": 100}  # examples of those who compile for a second and more
+COMPILING = {"cpu.torch_compile": 4, "cpu.numba_stencil": 15}  # examples of those who compile for a second and more
 INEXACT = {"library", "winograd", "fft"}  # families that round whole numbers, or may
 UNIT = {"float32": 2.0**-24, "float64": 2.0**-53}
 

@@ -73,7 +73,9 @@ def test_every_gradient_is_judged(verdicts, name, fault, said):
 
 @each
 def test_the_same_cell_unbroken_has_a_time(verdicts, operation, name):
-    assert verdicts[operation][name]["unbroken"] == ["ok", None, True]
+    status, remark, stored = verdicts[operation][name]["unbroken"]
+    assert (status, stored) == ("ok", True)
+    assert remark is None or remark.startswith("the host took ")  # a busy host is no fault of the cell
 
 
 LIST = """
