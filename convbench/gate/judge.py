@@ -14,7 +14,8 @@ import numpy as np
 from scipy import special, stats
 
 LEVEL = 0.95  # of the intervals, over all cells that are judged together
-SAME = 0.99  # of the interval that has to lie close to no change: it is looked at again and again until it does
+# Of the interval that has to lie close to no change: two one-sided tests (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987).
+SAME = 0.95
 SMALLEST = 0.025  # change worth reporting: half the smallest slow-down that the gate promises to find
 FIRST = 6  # rounds before anything is judged: with fewer, one odd round decides
 # Share of the rounds left out at either end. One process in twenty lands badly in memory and is 10 to 50 % off; a mean over

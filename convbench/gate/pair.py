@@ -22,9 +22,11 @@ from convbench.gate.builds import SIDES, Built
 
 SIDE = Path(__file__).with_name("side.py")
 START = 120.0  # seconds a side may take to import its suite
-SAMPLES = 5  # blocks a side and round; what differs between rounds is many times what differs between blocks
-LEAST = 3  # of these for benchmarks whose blocks are long
-LONG = 1.0  # seconds of a cell and round, both sides, beyond which LEAST are enough
+# Many short blocks rather than few long ones: the nearer two blocks lie in time, the more of the noise they share.
+SAMPLES = 15  # blocks a side and round
+BLOCK = 0.2  # of a benchmark's sample_time
+LONG = 0.3  # seconds of a cell and round, both sides, beyond which fewer blocks are enough
+LEAST = 3  # of them
 PATIENCE = 5.0  # seconds beyond a benchmark's own timeout
 # What tells the pools in a process how many threads to have. All of these are read before a pool starts.
 POOLS = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "NUMBA", "RAYON", "VECLIB_MAXIMUM")
@@ -210,10 +212,10 @@ class Pair:
         """Time blocks of both sides in turn, in random order, back to back."""
         # Long enough for the clock, of as many calls on one side as on the other, and not for ever where the time
         # that is not counted (a setup before each call) is far longer than the time that is.
-        units = max(math.ceil(cell.sample_time / answer["seconds"]) for answer in ready.values())
-        wall = max(answer["wall"] for answer in ready.values())
-        units = max(1, min(units, int(max(10 * cell.sample_time, 0.1) / max(wall, 1e-9))))
-        count = SAMPLES if 2 * SAMPLES * units * wall < LONG else LEAST
+        units = max(math.ceil(BLOCK * cell.sample_time / answer["seconds"]) for answer in ready.values())
+        wall = max(1e-9, *(answer["wall"] for answer in ready.values()))
+        units = max(1, min(units, int(max(2 * cell.sample_time, 0.02) / wall)))
+        count = max(LEAST, min(SAMPLES, int(LONG / (2 * units * wall))))
         found.seconds = {name: [] for name in SIDES}
         for _ in range(count):
             for name in self.generator.sample(SIDES, 2):

@@ -27,7 +27,7 @@ import time
 import traceback
 from pathlib import Path
 
-WARM = 0.02  # seconds of calls before the first block, for benchmarks that do not say how long
+WARM = 0.01  # seconds of calls before the first block, for benchmarks that do not say how long
 LARGEST = 32 << 20  # bytes of an answer that are kept for comparison
 
 # How the pools that most libraries share tell their number of threads.
