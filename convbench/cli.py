@@ -208,10 +208,8 @@ def measure_gate(base, head, bench, implementation, quick, budget, accepted, rea
     """
     if bool(accepted) != bool(reason):
         raise click.UsageError("--accept and --reason belong together: what may be slower, and why")
-    try:
+    with _mistakes_end_with_2():
         here = project.find()
-    except click.ClickException as error:
-        raise gate.Usage(error.message) from None
     seconds = None if budget is None else 60 * budget
     acceptances = tuple(Acceptance(cell, reason, "--accept") for cell in accepted)
     request = gate.Request(

@@ -13,8 +13,10 @@ from asv.util import UserError
 
 @dataclass(frozen=True)
 class Project:
-    """An asv configuration and the folder it lies in; every path absolute."""
+    """An asv configuration, as file and as read, and the folder it lies in; every path absolute."""
 
+    file: Path
+    conf: Config
     root: Path
     name: str
     results: Path
@@ -62,6 +64,9 @@ def load(path: Path) -> Project:
     try:
         conf = Config.load(str(path))
         root = path.parent.resolve()
-        return Project(root, conf.project, root / conf.results_dir, root / conf.env_dir, root / conf.benchmark_dir)
+        file = root / path.name
+        return Project(
+            file, conf, root, conf.project, root / conf.results_dir, root / conf.env_dir, root / conf.benchmark_dir
+        )
     except (UserError, ValueError, TypeError) as error:
         raise click.ClickException(f"{path.name} is no configuration of asv: {' '.join(str(error).split())}") from None

@@ -259,11 +259,8 @@ CELL = "kinds.Filled.time_filled(20, 'a')"
 
 
 @pytest.fixture(scope="module")
-def sample(tmp_path_factory):
+def sample(tmp_path_factory, package_index):
     """One project and one environment for all; the commits by name."""
-    download = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", tmp_path_factory.mktemp("pip")]
-    if subprocess.run([*download, "asv_runner==0.3.2"], capture_output=True, check=False).returncode:
-        pytest.skip("no package index can be reached, and asv's environments install from one")
     made = Sample(tmp_path_factory.mktemp("gate") / "project", {"numpy": "2.4.6"}, tmp_path_factory.mktemp("environments"))
     suite = {f"benchmarks/{name}.py": text for name, text in {"kinds": KINDS, "health": HEALTH, "faults": FAULTS}.items()}
     suite |= {"benchmarks/gone.py": GONE, "benchmarks/newest.py": NEWEST, "benchmarks/unsteady.py": UNSTEADY}

@@ -57,7 +57,7 @@ def build(project: Project, commits: dict[str, str], work: Path) -> dict[str, Bu
         (work / side / "numba").mkdir()
     outcome, log = work / "built.json", work / "build.log"
     outcome.unlink(missing_ok=True)
-    question = {"root": str(project.root), "work": str(work), "commits": commits, "outcome": str(outcome)}
+    question = {"configuration": str(project.file), "work": str(work), "commits": commits, "outcome": str(outcome)}
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "convbench.gate.install", json.dumps(question)],

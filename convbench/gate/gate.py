@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
-from asv.config import Config
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
@@ -104,8 +103,7 @@ def resolve(project: Project, request: Request) -> dict[str, str]:
 
 
 def _first_branch(project: Project) -> str:
-    conf = Config.load(str(next(project.root.glob("asv.conf.json*"))))
-    name = (conf.branches or ["HEAD"])[0] or "HEAD"
+    name = (project.conf.branches or ["HEAD"])[0] or "HEAD"
     for known in (name, f"origin/{name}"):  # a checkout of a pull request has the branch as the remote's alone
         try:
             return project.commit(known)
@@ -178,9 +176,8 @@ def _tell_unread(suite: cells.Suite, request: Request, result: Outcome) -> None:
 
 def smallest_changes(project: Project, suite: cells.Suite) -> dict[str, float]:
     """Each cell's smallest change worth reporting, where asv.conf.json's regressions_thresholds name one."""
-    conf = Config.load(str(next(project.root.glob("asv.conf.json*"))))
     found: dict[str, float] = {}
-    for pattern, value in (conf.regressions_thresholds or {}).items():
+    for pattern, value in (project.conf.regressions_thresholds or {}).items():
         found |= {cell.name: float(value) for cell in suite.cells if re.match(pattern, cell.name)}
     return found
 

@@ -21,7 +21,7 @@ PIP = ("note: ", "hint: ", "[end of output]", "╰─>", "[notice]", "ERROR: Fai
 def main(question: dict) -> None:
     """Write {"python", "variables", "environment", "suite"} to the outcome, with {"side"} while that one is being built."""
     outcome = Path(question["outcome"])
-    conf = Config.load(next(str(path) for path in Path(question["root"]).glob("asv.conf.json*")))
+    conf = Config.load(question["configuration"])
     for plugin in conf.plugins:
         plugin_manager.plugin_manager.import_plugin(plugin)
     log.enable(True)

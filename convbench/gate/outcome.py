@@ -18,8 +18,9 @@ from rich.console import Console
 from rich.table import Table
 from tabulate import tabulate
 
-from convbench import figures
+from convbench import figures, plan
 from convbench.gate.accept import Acceptance, find
+from convbench.gate.builds import SIDES
 from convbench.gate.session import State
 
 REGRESSED, USAGE, HEAD_BROKEN, NOT_MEASURED = 1, 2, 3, 4
@@ -55,7 +56,7 @@ class Row:
 
     @property
     def name(self) -> str:
-        return f"{self.benchmark}({', '.join(self.params)})" if self.params else self.benchmark
+        return plan.spelling((self.benchmark, tuple(self.params)))
 
 
 @dataclass
@@ -120,7 +121,7 @@ def _row(state: State, acceptances: Sequence[Acceptance]) -> Row:
     row.rounds = len(state.ratios) + len(state.confirming)
     count = len(state.decisive)
     if count:
-        row.before, row.after = (median(state.seconds[side][-count:]) for side in ("base", "head"))
+        row.before, row.after = (median(state.seconds[side][-count:]) for side in SIDES)
     if state.finding and row.verdict not in ("broken", "new", "skipped"):
         estimate = state.finding.estimate
         row.ratio, row.interval = estimate.ratio, [estimate.low, estimate.high]
@@ -150,7 +151,7 @@ def show(outcome: Outcome, console: Console) -> None:
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for heading, justify in zip(HEADINGS, ("left", "left", "right", "right", "right", "right", "right"), strict=True):
         grid.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
-    notable = [row for row in outcome.rows if row.verdict != "same" or _changed(row)] or outcome.rows
+    notable = [row for row in outcome.rows if row.verdict != "same" or _beside(row)] or outcome.rows
     shown = [row for row in notable if row.verdict not in ("skipped", "new")]
     for row in shown:
         grid.add_row(*_fields(row), style={"broken": "red", "regressed": "red", "improved": "green"}.get(row.verdict))
@@ -172,8 +173,10 @@ FEW = 3  # cells of one remark that are named
 HEADINGS = ("verdict", "cell", "before", "after", "ratio", "interval", "rounds")
 
 
-def _changed(row: Row) -> bool:
-    return bool(row.answer and row.answer.startswith("changed")) or bool(row.notes)
+def _beside(row: Row) -> list[str]:
+    """What is remarkable whatever the verdict is."""
+    answer = [f"its answer has {row.answer}"] if row.answer and row.answer.startswith("changed") else []
+    return answer + row.notes
 
 
 def _fields(row: Row) -> list[str]:
@@ -205,8 +208,7 @@ def _time(seconds: float | None) -> str:
 
 
 def _remarks(row: Row) -> list[str]:
-    answer = f"its answer has {row.answer}" if row.answer and row.answer.startswith("changed") else None
-    return [remark for remark in (row.reason, row.accepted, answer, *row.notes) if remark]
+    return [remark for remark in (row.reason, row.accepted, *_beside(row)) if remark]
 
 
 def as_json(outcome: Outcome) -> dict[str, Any]:
@@ -242,7 +244,7 @@ def as_markdown(outcome: Outcome) -> str:
     parts.append(f"{outcome.head[:10]} against {outcome.base[:10]} on `{outcome.machine['machine']}`, both measured in turn.")
     if outcome.error:
         parts.append(_escape(outcome.error))
-    notable = [row for row in outcome.rows if row.verdict not in ("same", "skipped") or _changed(row)]
+    notable = [row for row in outcome.rows if row.verdict not in ("same", "skipped") or _beside(row)]
     if notable:
         parts.append(_table(notable))
         parts.append("\n".join(f"* {_code(names)}: {_escape(text)}" for text, names in _grouped(notable).items()))

@@ -14,7 +14,7 @@ import numpy as np
 
 from convbench import machine
 from convbench.gate import judge
-from convbench.gate.builds import Built
+from convbench.gate.builds import SIDES, Built
 from convbench.gate.cells import Cell, Suite
 from convbench.gate.pair import Lost, Pair, Sampled
 
@@ -34,12 +34,12 @@ class State:
     cell: Cell
     ratios: list[float] = field(default_factory=list)
     confirming: list[float] = field(default_factory=list)
-    seconds: dict[str, list[float]] = field(default_factory=lambda: {"base": [], "head": []})
+    seconds: dict[str, list[float]] = field(default_factory=lambda: {side: [] for side in SIDES})
     verdict: str | None = None
     reason: str | None = None
     suspected: str | None = None
     finding: judge.Finding | None = None
-    failures: dict[str, list[str]] = field(default_factory=lambda: {"base": [], "head": []})
+    failures: dict[str, list[str]] = field(default_factory=lambda: {side: [] for side in SIDES})
     answer: str | None = None
     notes: set[str] = field(default_factory=set)
 
@@ -163,7 +163,7 @@ def _ratio(found: Sampled) -> float:
 
 
 def _give_up(state: State) -> None:
-    base, head = (state.failures[side][-1:] for side in ("base", "head"))
+    base, head = (state.failures[side][-1:] for side in SIDES)
     if len(state.failures["base"]) >= TRIES and len(state.failures["head"]) >= TRIES:
         state.verdict, state.reason = "not measured", f"fails on both sides: {head[0]}"
     elif len(state.failures["head"]) >= TRIES:
