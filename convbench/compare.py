@@ -281,7 +281,7 @@ def show(comparison: Comparison, console: Console) -> None:
     console.print(Text(f"{KIND}: {comparison.machine}, {commits}, {comparison.environment}", style="bold"))
     console.print(Text("median ± half the interquartile range; ratio: after over before, the worst first"))
     wide = f"{SPREADS} x the spread, the larger interquartile range over its median, where that is more"
-    console.print(Text(f"same: within {figures.percent(SMALLEST)}, or within {wide}"))
+    console.print(Text(f"differs: by over {figures.percent(SMALLEST)}, or over {wide}"))
     console.print(Text("measured at different times, so a verdict is a hint; `convbench gate` decides"))
     for environment in comparison.left_out:
         console.print(Text(f"measured less recently and left out: {environment}"))
