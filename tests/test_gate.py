@@ -5,6 +5,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import psutil
 import pytest
 from gate_projects import Sample
 
-from convbench.gate import accept
+from convbench.gate import accept, judge
 
 # Times are spun rather than computed: they are the same on any machine, and a change of 60 % is one.
 CODE = """
@@ -166,6 +167,9 @@ def time_plain():
 time_plain.sample_time = 0.002
 """
 HEALTH = """
+import os
+
+import numpy as np
 import sample
 
 
@@ -186,6 +190,19 @@ class Answers:
 
     def time_nan_on_both(self):
         return sample.filled(3, float("nan"))
+
+
+class Where:
+    sample_time = 0.002
+
+    def setup(self):
+        small, large = np.empty(100), np.empty(1 << 19)
+        if path := os.environ.pop("WHERE", None):  # once in a process
+            with open(path, "a") as file:
+                print(small.ctypes.data, large.ctypes.data, file=file)
+
+    def time_where(self):
+        return sample.filled(7)
 
 
 class New:
@@ -326,7 +343,7 @@ def cells(report):
             low, high = cell["interval"]
             assert low <= cell["ratio"] <= high
             assert cell["before"] > 0 < cell["after"]
-            assert cell["rounds"] >= 6
+            assert cell["rounds"] >= judge.FIRST
     return found
 
 
@@ -389,7 +406,7 @@ def test_what_a_head_may_do(harmless):
     """Print 20 MB, return NaN, change an answer, add benchmarks."""
     _, report = harmless
     assert report["exit_status"] == 0, report
-    assert cells(report)["Answers.time_filled"]["rounds"] >= 6
+    assert cells(report)["Answers.time_filled"]["rounds"] >= judge.FIRST
     assert cells(report)["Answers.time_filled"]["answer"] == "same"
 
 
@@ -400,6 +417,20 @@ def test_answers_stand_beside_the_times(harmless):
     assert found["Answers.time_missing"]["answer"].startswith("changed: NaN")
     assert found["Answers.time_nan_on_both"]["answer"] == "same"
     assert "its answer has changed: by at most 1.0e-03 of the largest value" in done.stdout
+
+
+@pytest.mark.skipif(
+    not shutil.which("setarch") or subprocess.run(["setarch", "-R", "true"], capture_output=True).returncode,
+    reason="this machine does not let a process have addresses that are not random",
+)
+def test_memory_lies_alike_on_both_sides_and_elsewhere_in_every_round(sample, tmp_path, monkeypatch):
+    monkeypatch.setenv("WHERE", str(tmp_path / "where"))
+    gate(sample, "base", "base", "--bench", "Where", *BUDGET)
+    lines = (tmp_path / "where").read_text().splitlines()
+    assert len(lines) >= 2 * judge.FIRST
+    assert lines[::2] == lines[1::2]
+    for places in zip(*map(str.split, lines[::2]), strict=True):
+        assert len(set(places)) >= 3
 
 
 def test_what_the_base_lacks_is_new(harmless):
@@ -439,7 +470,7 @@ def test_what_works_beside_it_is_measured(breaking):
     found = cells(breaking[1])
     for name in ("Faults.time_fine", "Given.time_given(10)"):
         assert found[name]["verdict"] not in ("broken", "not measured"), name
-        assert found[name]["rounds"] >= 6
+        assert found[name]["rounds"] >= judge.FIRST
 
 
 def test_a_benchmark_file_that_cannot_be_imported(sample):
@@ -459,7 +490,7 @@ def test_what_fails_on_both_sides(sample):
     assert both["verdict"] == "not measured"
     assert both["reason"] == "fails on both sides: ValueError: on both sides"
     assert both["reason"] in done.stdout
-    assert cells(report)["Faults.time_fine"]["rounds"] >= 6
+    assert cells(report)["Faults.time_fine"]["rounds"] >= judge.FIRST
 
 
 @pytest.mark.parametrize(
@@ -685,3 +716,33 @@ def test_the_self_test(sample):
     assert "found " in done.stdout
     assert "false alarms in" in done.stdout
     assert left_behind(sample.folder) == []
+
+
+def test_a_self_test_that_is_stopped(sample, tmp_path):
+    arguments = command("--self-test", "--bench", r"time_plain|Unsteady.*\([1-9]\)$", "--budget", "0.1")
+    with (
+        (tmp_path / "out").open("w+") as out,
+        subprocess.Popen(
+            arguments, cwd=sample.folder, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+        ) as process,
+    ):
+        until = time.monotonic() + 120
+        while "false alarms in" not in (tmp_path / "out").read_text() and time.monotonic() < until:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 4
+    said = (tmp_path / "out").read_text()
+    assert said.count("Error: interrupted: the rates of 1 of 4 gates stand above\n") == 1, said
+    assert "Traceback" not in said
+    assert left_behind(sample.folder) == []
+
+
+def test_a_self_test_that_cannot_build(sample):
+    sample.git("checkout", "--quiet", "--detach", sample.commits["no build"])
+    try:
+        done = call(sample.folder, "--self-test")
+    finally:
+        sample.git("checkout", "--quiet", "main")
+    assert done.returncode == 4
+    assert "Error: the base does not build: " in done.stderr
+    assert "Traceback" not in done.stdout + done.stderr

@@ -1,10 +1,12 @@
 """What rounds say about a cell, what is accepted, and what a gate comes to: numbers in, words out, nothing measured."""
 
+import functools
 import json
 import math
 import os
 import re
 import shlex
+from collections import Counter
 from pathlib import Path
 
 import click
@@ -14,10 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from convbench.gate import accept, judge, outcome
+from convbench.gate import accept, judge, outcome, session
 from convbench.gate.accept import Acceptance
-from convbench.gate.cells import Cell
+from convbench.gate.cells import Cell, Suite
 from convbench.gate.outcome import Outcome, Row
+from convbench.gate.pair import Sampled
 from convbench.gate.session import State
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -147,12 +150,17 @@ def test_noise_is_ambiguous_and_never_the_same():
         assert "ambiguous" in verdicts(dict(enumerate(noise))).values()
 
 
+def test_what_lies_beyond_the_smallest_change_is_not_the_same():
+    noise = np.array([-0.01, 0.01, 0.0, 0.005, -0.005, 0.0])
+    assert verdicts({"a": noise + 0.024, "b": noise + 0.026}) == {"a": "same", "b": "ambiguous"}
+
+
 def test_one_odd_round_of_ten_decides_nothing():
     quiet = [0.001, -0.002, 0.0, 0.003, -0.001, 0.002, -0.003, 0.001, 0.0]
     assert verdicts({"a": [*quiet, 0.5]}) == {"a": "same"}
 
 
-# Simulated gates
+# Simulated families
 
 
 def simulate(noise, slowed=0.0, cells=()):
@@ -192,6 +200,83 @@ def test_a_slow_down_of_ten_percent_is_found(many):
         false += sum(verdict in CHANGED for name, verdict in found.items() if name >= many)
     assert hits >= 0.95 * 100 * many
     assert false == 0
+
+
+# Simulated gates: the real session, and rounds that are drawn instead of measured
+
+
+class Drawn:
+    """In a Pair's place: rounds of known truth, which take the time that they would."""
+
+    def __init__(self, noise, changes, clock):
+        self.noise, self.changes, self.clock = noise, changes, clock
+
+    def __call__(self, *_):
+        return self
+
+    def __enter__(self):
+        self.clock.append(self.clock[-1] + 0.7)
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def sample(self, cell, *_):
+        self.clock.append(self.clock[-1] + 0.2)
+        ratio = math.exp(self.changes.get(cell.name, 0.0) + self.noise())
+        return Sampled({"base": [1.0], "head": [ratio]}), {}, {}
+
+
+def gates(monkeypatch, noise, slowed=0.0, count=20):
+    """Verdicts of the slowed cells, and of the others, of so many gates; seconds that each took."""
+    found, seconds = (Counter(), Counter()), []
+    cells = [Cell(f"b.time_{i}", (), f"b.time_{i}", 60.0, 0.01, 1, Path()) for i in range(24)]
+    changes = {cell.name: math.log1p(slowed) for cell in cells[:12]} if slowed else {}
+    for seed in range(count):
+        clock = [0.0]
+        monkeypatch.setattr(session, "Pair", Drawn(functools.partial(noise, np.random.default_rng(seed)), changes, clock))
+        monkeypatch.setattr(session.time, "monotonic", lambda clock=clock: clock[-1])
+        run = session.Session({}, Suite(cells), {}, None, seed=seed)
+        list(run.run(Path()))
+        seconds.append(clock[-1])
+        for state in run.states.values():
+            found[state.cell.name not in changes][state.verdict] += 1
+    return *found, seconds
+
+
+def normal(generator):
+    return generator.normal(0, 0.02)
+
+
+def outlying(generator):
+    """One round in twelve is up to 30 % off."""
+    return normal(generator) + (generator.random() < 1 / 12) * generator.uniform(-0.3, 0.3)
+
+
+def wide(generator):
+    return 0.02 * generator.standard_t(2)
+
+
+def two_states(generator):
+    """Three rounds in ten find the head 6 % slower."""
+    return generator.normal(0, 0.006) + 0.06 * (generator.random() < 0.3)
+
+
+@pytest.mark.parametrize("noise", [normal, outlying, wide, two_states])
+def test_a_gate_of_identical_commits_cries_no_wolf(monkeypatch, noise):
+    _, unchanged, seconds = gates(monkeypatch, noise)
+    assert not CHANGED & unchanged.keys()
+    assert max(seconds) <= 16 * (0.7 + 24 * 0.2) + 40 * 0.9
+    if noise is normal:
+        assert unchanged["same"] == unchanged.total()
+        assert np.median(seconds) <= 1.5 * judge.FIRST * (0.7 + 24 * 0.2)
+
+
+@pytest.mark.parametrize(("slowed", "share"), [(0.05, 0.95), (0.10, 0.998), (0.5, 1.0)])
+def test_a_gate_finds_what_it_promises(monkeypatch, slowed, share):
+    found, unchanged, _ = gates(monkeypatch, normal, slowed)
+    assert found["regressed"] >= share * found.total()
+    assert not CHANGED & unchanged.keys()
 
 
 # What is accepted

@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import json
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -71,10 +72,14 @@ def discover(built: dict[str, Built], work: Path, selection: plan.Selection) -> 
     Raises NoSuite, and ClickException for an implementation that it lacks.
     """
     suite, known = Suite(), {}
+    with ThreadPoolExecutor() as pool:  # each waits for a process of its own
+        listed = {side: pool.submit(_list, built[side], side) for side in SIDES}
+        before = pool.submit(_own, built["base"])
     for side in SIDES:
-        known[side], suite.unread[side] = _list(built[side], side)
+        known[side], suite.unread[side] = listed[side].result()
     homes: dict[str, str] = {}
-    suite.listed += _gone(built["base"], known)
+    gone = before.result() - known["base"].keys() - known["head"].keys()
+    suite.listed += [(name, "is gone: the suite of the base has it") for name in sorted(gone)]
     both = {**known["base"], **known["head"]}
     plan.check_names(both, selection.implementations)
     wanted = set(plan.select(both, selection))
@@ -99,14 +104,13 @@ def discover(built: dict[str, Built], work: Path, selection: plan.Selection) -> 
     return suite
 
 
-def _gone(base: Built, known: dict[str, dict[str, Any]]) -> list[tuple[str, str]]:
-    """The benchmarks of the base's own suite that the head's has no more: nobody should lose one without seeing it."""
+def _own(base: Built) -> set[str]:
+    """The benchmarks of the base's own suite: what the head's has no more, nobody should lose without seeing it."""
     try:
-        own, _ = _list(dataclasses.replace(base, suite=base.own_suite), "base")
+        own, _ = _list(dataclasses.replace(base, suite=base.own_suite), "own")
     except NoSuite:  # it is the head's suite that counts
-        return []
-    names = own.keys() - known["base"].keys() - known["head"].keys()
-    return [(name, "is gone: the suite of the base has it") for name in sorted(names)]
+        return set()
+    return set(own)
 
 
 def _cells(benchmark: dict[str, Any], work: Path, homes: dict[str, str]) -> list[Cell]:
@@ -138,7 +142,7 @@ def _cores(threads: str) -> int:
 
 def _list(built: Built, side: str) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
     """The suite's benchmarks by name, and its modules that cannot be imported, with the reason."""
-    file = built.folder / "benchmarks.json"
+    file = built.folder / f"benchmarks-{side}.json"
     if reason := _ask(built, ["list", str(built.suite), str(file)], built.folder, START):
         raise NoSuite(side, reason)
     content = json.loads(file.read_text(encoding="utf-8"))

@@ -75,7 +75,7 @@ class Side:
         self._in, answers = os.pipe()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 closed with the side
         command = [built.python, str(SIDE), "serve", str(built.suite), str(requests), str(answers)]
-        command += [",".join(map(str, cores)), str(start)]
+        command += [",".join(map(str, cores)), str(start), str(seed)]
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,

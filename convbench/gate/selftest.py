@@ -6,6 +6,7 @@ import random
 import time
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 
 import click
 from rich.console import Console
@@ -13,7 +14,6 @@ from rich.table import Table
 
 from convbench import machine, measure, plan
 from convbench.gate import gate, judge, outcome
-from convbench.gate.cells import Cell
 from convbench.gate.outcome import Outcome
 from convbench.gate.session import Session
 from convbench.project import Project
@@ -31,30 +31,42 @@ class Rate:
     seconds: float
 
 
+class NotMeasured(click.ClickException):
+    """A self-test that did not come to its end; the rates that it found are printed by then."""
+
+    exit_code = outcome.NOT_MEASURED
+
+
 def run(project: Project, request: gate.Request, console: Console) -> list[Rate]:
-    """One gate for each of SLOWER, in which half of the cells are made slower. Raises ClickException where it cannot be."""
+    """One gate for each of SLOWER, in which half of the cells are made slower. Raises NotMeasured where it cannot be."""
     head = gate.resolve(project, request)["head"]
     result = Outcome(head, head, machine.facts(), {})
     rates: list[Rate] = []
-    with measure.lock(project), measure.termination_as_interrupt():
-        session = gate.prepare(project, request, {"base": head, "head": head}, result, console)
-        if session is None:
-            raise click.ClickException(str(result.error))
-        names = sorted(cell.name for cell in session.suite.cells)
-        for seed, share in enumerate(SLOWER):
-            chosen = set(random.Random(seed).sample(names, (len(names) + 1) // 2) if share else ())
-
-            def slower(cell: Cell, share: float = share, chosen: set[str] = chosen) -> float:
-                return share if cell.name in chosen else 0.0
-
-            session = Session(session.built, session.suite, session.smallest, request.budget, slower, seed)
-            start = time.monotonic()
-            gate.report(session, result, [], lambda: None, console, project.work / "gate")
-            slowed = Counter(row.verdict for row in result.rows if row.name in chosen)
-            unchanged = Counter(row.verdict for row in result.rows if row.name not in chosen)
-            rates.append(Rate(share, slowed, unchanged, time.monotonic() - start))
-            console.print(_line(rates[-1]), highlight=False)
+    try:
+        with measure.lock(project), measure.termination():
+            session = gate.prepare(project, request, {"base": head, "head": head}, result, console)
+            if session is None:
+                raise NotMeasured(str(result.error))
+            for seed, share in enumerate(SLOWER):
+                session = Session(session.built, session.suite, session.smallest, request.budget, seed=seed)
+                rates.append(_rate(session, share, result, console, project.work / "gate"))
+                console.print(_line(rates[-1]), highlight=False)
+    except (KeyboardInterrupt, measure.Interrupted):
+        found = f"the rates of {len(rates)} of {len(SLOWER)} gates stand above" if rates else "no gate had been finished"
+        raise NotMeasured(f"interrupted: {found}") from None
     return rates
+
+
+def _rate(session: Session, share: float, result: Outcome, console: Console, work: Path) -> Rate:
+    """One gate, in which half of the cells are made slower by a share."""
+    names = sorted(cell.name for cell in session.suite.cells)
+    chosen = set(random.Random(session.seed).sample(names, (len(names) + 1) // 2) if share else ())
+    session.slower = lambda cell: share if cell.name in chosen else 0.0
+    start = time.monotonic()
+    gate.report(session, result, [], lambda: None, console, work)
+    slowed = Counter(row.verdict for row in result.rows if row.name in chosen)
+    unchanged = Counter(row.verdict for row in result.rows if row.name not in chosen)
+    return Rate(share, slowed, unchanged, time.monotonic() - start)
 
 
 def _line(rate: Rate) -> str:
