@@ -13,7 +13,7 @@ import click
 import numpy as np
 from rich.console import Console
 
-from convbench import compare, machine, measure, plan, project, results, roofline, speed, table, trial
+from convbench import compare, export, machine, measure, plan, project, results, roofline, speed, table, trial
 from convbench.gate import gate, outcome, selftest
 from convbench.gate.accept import Acceptance
 
@@ -98,6 +98,19 @@ def show_table(bench, implementation, machine_name, commit, baseline, as_json, a
     named = baseline or (baselines.iloc[0] if len(baselines) else None)
     heading = f"{stored.machine}, commit {stored.commit[:8]}, {stored.environment}"
     _print(cells, table.Notes(heading, named), as_json, as_csv)
+
+
+@main.command(name="export")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+def export_results(file: Path) -> None:
+    """Write all stored results to FILE, .csv or .parquet: a row a cell of every machine and commit."""
+    here = project.find()
+    export.check(file)
+    cells = _readable(export.frame, here.results)
+    if cells.empty:
+        raise click.ClickException(f"no results yet in {here.results.name}/: measure with `convbench run --quick` first")
+    export.write(cells, file)
+    click.echo(f"{len(cells)} cells of {cells.commit.nunique()} commits on {cells.machine.nunique()} machines are in {file}")
 
 
 @main.command(name="try")

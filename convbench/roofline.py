@@ -65,7 +65,7 @@ def derive(cells: pd.DataFrame, roof: Roofline, baseline: str | None = None) -> 
     value = cells.value.astype(float)
     quartiles = cells[["q25", "q75"]].astype(float)
     timed = (cells.status == "ok") & (cells.unit == "seconds") & (value > 0)
-    cells["spread"] = ((quartiles.q75 - quartiles.q25) / 2 / value).where(value != 0)
+    cells["spread"] = ((quartiles.q75 - quartiles.q25) / 2 / value.abs()).where(value != 0)
     bases = {
         (cell.benchmark, cell.row): cell
         for cell, ok in zip(cells.itertuples(), timed, strict=True)
@@ -75,6 +75,34 @@ def derive(cells: pd.DataFrame, roof: Roofline, baseline: str | None = None) -> 
     derived = [_derive(cell, bases.get((cell.benchmark, cell.row)), roof) if ok else {} for cell, ok in columns]
     names = ("speedup", "speedup_spread", "effective_gflops", "limit_seconds", "bound", "percent_of_limit")
     return cells.assign(**{name: [found.get(name) for found in derived] for name in names})
+
+
+def held_by(cells: pd.DataFrame) -> pd.DataFrame:
+    """Add to derived cells what keeps each from being faster: "compute", "memory" or "overhead"; None without a limit.
+
+    Overhead: under half of its limit, and at least half of its time is what the same implementation needs for anything.
+    """
+    overheads = {
+        key: _overhead(group)
+        for key, group in cells[cells.percent_of_limit.notna()].groupby(["implementation", "threads", "dtype"])
+    }
+
+    def held(cell: Any) -> str | None:
+        if pd.isna(cell.percent_of_limit):
+            return None
+        overhead = overheads[cell.implementation, cell.threads, cell.dtype]
+        return "overhead" if cell.percent_of_limit < 50 and cell.value < 2 * overhead else cell.bound
+
+    return cells.assign(held_by=[held(cell) for cell in cells.itertuples()])
+
+
+def _overhead(cells: pd.DataFrame) -> float:
+    """Seconds an implementation needs whatever it is given: its shortest time, if four times the FLOPs take less than twice
+    as long, so that the arithmetic cannot be most of it; else 0.
+    """
+    shortest = cells.loc[cells.value.astype(float).idxmin()]
+    larger = cells[cells.flops >= 4 * shortest.flops]
+    return shortest.value if (larger.value < 2 * shortest.value).any() else 0.0
 
 
 def _derive(cell: Any, base: Any, roof: Roofline) -> dict[str, Any]:

@@ -1,0 +1,35 @@
+"""The comparison page as a publisher of asv: `"plugins": [".convbench.pages"]` in asv.conf.json, and `asv publish` writes it.
+
+asv imports this for every command it runs, so that what only a page needs is imported when one is written.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from asv.console import log
+from asv.publishing import OutputPublisher
+
+
+class Comparison(OutputPublisher):
+    """html/comparison.html, self-contained, and a link to it in asv's own dashboard."""
+
+    name = "comparison"
+    button_label = "Compare implementations"
+    description = "Which implementation is fastest where, and how far from this machine's limit"
+    order = 4
+
+    @classmethod
+    def publish(cls, conf, repo, benchmarks, graphs, revisions) -> None:
+        """Called by asv when its graphs are saved."""
+        from convbench.pages import changes, document, render
+
+        html = Path(conf.html_dir)
+        found = changes.changes(benchmarks, graphs, {revision: commit for commit, revision in revisions.items()})
+        gallery = Path(".convbench") / "gallery.png"  # asv runs in the folder of asv.conf.json
+        content = document.document(conf.project, Path(conf.results_dir), found, gallery)
+        for sentence in content["passed_over"]:
+            log.warning(f"passed over: {sentence}")
+        (html / "comparison.html").write_text(render.page(content), encoding="utf-8")
+        if not render.link(html / "index.html"):
+            log.warning("asv's index.html has no list of pages any more that a link to comparison.html could be put into")

@@ -1,0 +1,60 @@
+"""What changed between which commits, by asv's own step detection, which `asv publish` has run by then."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from convbench import figures, plan
+
+MOST = 500  # changes on the page, the largest first; asv's own regressions page has all that are for the worse
+
+
+def changes(benchmarks: Mapping[str, dict[str, Any]], graphs: Any, commits: Mapping[int, str]) -> dict[str, Any]:
+    """Every step in every series, the largest first: {"rows": [...], "left_out": how many more there are}.
+
+    graphs: asv's GraphSet. commits: a commit's hash by asv's number for it.
+    """
+    several = {name for name, values in graphs.get_params().items() if len(values) > 1}
+    rows = []
+    for _, graph in graphs:
+        benchmark = benchmarks.get(graph.benchmark_name)
+        if not benchmark or "summary" in graph.params:
+            continue
+        cells = list(itertools.product(*benchmark["params"])) or [()]
+        series = [graph.get_steps()] if graph.scalar_series else graph.get_steps()
+        where = {name: value for name, value in graph.params.items() if name in several and value}
+        for params, steps in zip(cells, series, strict=False):
+            rows += [_row(benchmark, params, pair, commits, where) for pair in _pairs(steps)]
+    rows.sort(key=lambda row: abs(math.log(row["ratio"])), reverse=True)
+    return {"rows": rows[:MOST], "left_out": max(0, len(rows) - MOST)}
+
+
+def _pairs(steps: Iterable[tuple]) -> Iterable[tuple[tuple, tuple]]:
+    """Neighbouring pieces of a series that have a ratio."""
+    for before, after in itertools.pairwise(steps):
+        if before[2] > 0 and after[2] > 0 and 0 < after[2] / before[2] < math.inf:
+            yield before, after
+
+
+def _row(
+    benchmark: dict, params: tuple, pair: tuple[tuple, tuple], commits: Mapping[int, str], where: dict
+) -> dict[str, Any]:
+    (_, end, before, _, _), (start, _, after, _, _) = pair
+    last, first = commits[end - 1], commits[start]
+    named = {f"p-{name}": value for name, value in zip(benchmark["param_names"], params, strict=False)}
+    query = urlencode({**where, **named, "commits": f"{last}-{first}"})
+    unit = benchmark.get("unit", "")
+    return {
+        "cell": plan.spelling((benchmark["name"], params)),
+        "machine": where.get("machine", ""),
+        "before": figures.quantity(before, unit),
+        "after": figures.quantity(after, unit),
+        "ratio": after / before,
+        "ratio_text": figures.ratio(after / before),
+        "commits": f"{last[:8]} to {first[:8]}",
+        "link": f"index.html#{benchmark['name']}?{query}",
+    }

@@ -1,0 +1,371 @@
+"""The comparison page, as asv publish writes it, in a real browser without a network."""
+
+import itertools
+import json
+import math
+import random
+import re
+import subprocess
+import sys
+import time
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from published import BENCHMARKS, LINES, PLAIN, PROBLEMS, QUARTILES, SWEEP, THREADS, TIMES, Published, benchmark
+
+from convbench import figures
+from convbench.pages import changes, document, render
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    made = Published(tmp_path_factory.mktemp("page") / "project", BENCHMARKS)
+    slower = {**TIMES, SWEEP["name"]: [t and 1.5 * t for t in TIMES[SWEEP["name"]]]}
+    for times in [slower] * 4 + [TIMES] * 4:
+        made.commit = made.add(times, QUARTILES, LINES)
+    made.said = made.publish()
+    return made
+
+
+@pytest.fixture
+def opened(browser):
+    """Opens a page in a browser that no network answers; what goes wrong in it fails the test."""
+    contexts, wrong = [], []
+
+    def open_page(path, address="", width=1280):
+        context = browser.new_context(viewport={"width": width, "height": 900}, offline=True)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("request", lambda request: wrong.append(request.url) if request.url.startswith("http") else None)
+        page.goto(path.as_uri() + address)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert wrong == []
+
+
+def heads(page):
+    return page.locator("#table thead th").all_inner_texts()[1:]
+
+
+def query(page):
+    return {key: value for key, (value,) in parse_qs(urlsplit(page.url).fragment).items()}
+
+
+# What it shows
+
+
+def test_every_number_is_that_of_the_results(published, opened):
+    page = opened(published.page)
+    content = json.loads(published.path.read_text())
+    for name in (SWEEP["name"], THREADS["name"]):
+        page.select_option("#benchmark", label=name)
+        values, params, *_ = content["results"][name]
+        expected = {}
+        for one, value in zip(itertools.product(*params), values, strict=True):
+            if value and math.isfinite(value):
+                expected["|".join(map(document.results.plain, one))] = value
+        spots = page.locator("#table td[data-value]")
+        found = {spot.get_attribute("data-cell"): float(spot.get_attribute("data-value")) for spot in spots.all()}
+        assert found == expected
+        for spot in spots.all():
+            number, unit, *_ = spot.locator("span").first.inner_text().split()
+            scale = {name: size for size, name in figures.UNITS["seconds"]}[unit]
+            assert float(number) * scale == pytest.approx(float(spot.get_attribute("data-value")), rel=0.05)
+
+
+def test_who_wins_is_said_without_colour(published, opened):
+    page = opened(published.page, f"#benchmark={SWEEP['name']}")
+    lines = [row.locator("td").all_inner_texts() for row in page.locator("#table tbody tr").all()]
+    assert [[("★" in text) for text in line] for line in lines] == [
+        [True, False, False],
+        [False, True, False],
+        [False, True, False],
+    ]
+    assert "2\N{MULTIPLICATION SIGN}" in lines[0][1]
+    assert lines[1][2] == "failed"
+    assert heads(page) == ["cpu.loops", "cpu.fast", "im2col.naive"]
+
+
+def test_reasons_are_told(published, opened):
+    page = opened(published.page, f"#benchmark={SWEEP['name']}")
+    assert "2 reasons" in page.locator("#without summary").inner_text()
+    page.locator("#without summary").click()
+    said = page.locator("#without li").all_inner_texts()
+    assert "gpu.fast (3 rows): skipped: unavailable: gpu.fast needs a GPU" in said
+    assert "im2col.naive: failed: ended without a report: killed, out of time or memory" in said
+
+
+def test_a_crossover_is_said_in_words_and_marked(published, opened):
+    page = opened(published.page, f"#benchmark={SWEEP['name']}")
+    page.locator("#curves").scroll_into_view_if_needed()
+    page.locator("#curves .main-svg").first.wait_for()
+    assert page.locator("#curves .words").inner_text() == "Fastest from the left: cpu.loops; from 64x64 up: cpu.fast."
+    assert page.locator("#curves .annotation-text").all_text_contents() == ["cpu.fast"]
+
+
+def test_the_roofline_says_what_binds(published, opened):
+    page = opened(published.page, f"#benchmark={SWEEP['name']}")
+    page.locator("#roofline").scroll_into_view_if_needed()
+    page.locator("#roofline .main-svg").first.wait_for()
+    words = page.locator("#roofline .words").inner_text()
+    assert re.match(r"On 1 thread: \d+ cells are compute-bound, \d+ memory-bound, \d+ overhead-bound\.", words)
+    assert "Closest to its limit: cpu.fast on 256x256" in words
+
+
+@pytest.mark.parametrize(
+    ("section", "words"),
+    [
+        ("scaling", "sizes.Threads.time_it, on 2 threads: cpu.fast 1.94, cpu.loops 0.98."),
+        ("memory", "1 of 2 measurements of memory have a time on the same problem. Nothing extra, and so no place on a "
+         "logarithmic axis: cpu.loops."),
+        ("error", "The errors of 8 cells are known. No error at all in 1, of cpu.loops: they have no place on a logarithmic "
+         "axis."),
+    ],
+)  # fmt: skip
+def test_figures_have_their_words(published, opened, section, words):
+    page = opened(published.page, f"#benchmark={SWEEP['name']}")
+    page.locator(f"#{section}").scroll_into_view_if_needed()
+    page.locator(f"#{section} .main-svg").first.wait_for()
+    assert page.locator(f"#{section} .words").inner_text() == words
+
+
+def test_every_figure_has_its_source(published, opened):
+    page = opened(published.page)
+    for text in page.locator(".source").all_inner_texts():
+        for part in ("box", "A processor", published.commit[:8], "2023-11-14", "numpy 2.4.6", "openblas 1", "env-py3.11"):
+            assert part in text
+
+
+def test_what_changed_between_which_commits(published, opened):
+    page = opened(published.page)
+    rows = page.locator("#history tbody tr")
+    texts = rows.all_inner_texts()
+    assert len(texts) == 8  # all cells of the sweep that have a time
+    assert all("0.67x ▼ faster" in text for text in texts)
+    link = urlsplit(rows.first.locator("a").get_attribute("href"))
+    name, _, parameters = link.fragment.partition("?")
+    given = parse_qs(parameters)
+    assert (link.path, name) == ("index.html", SWEEP["name"])
+    assert given["p-size"][0] in PROBLEMS
+    first, last = given["commits"][0].split("-")
+    assert published.sample.git("rev-list", "--count", f"{first}..{last}") == "1"
+
+
+def test_asv_s_dashboard_has_a_link(published):
+    assert published.page.name in (published.html / "index.html").read_text()
+    assert not re.search(r"WARN|ERROR", published.said)
+
+
+# Filters and the address
+
+
+def test_filters_leave_out_and_stand_in_the_address(published, opened):
+    page = opened(published.page, f"#benchmark={SWEEP['name']}")
+    page.select_option("#device", "cuda")
+    assert page.locator("#table tbody tr").count() == 0
+    page.select_option("#device", "cpu")
+    page.get_by_label("im2col").uncheck()
+    assert heads(page) == ["cpu.loops", "cpu.fast"]
+    assert query(page) | {"device": "cpu", "without": "im2col", "benchmark": SWEEP["name"]} == query(page)
+    again = opened(published.page, "#" + urlsplit(page.url).fragment)
+    assert heads(again) == ["cpu.loops", "cpu.fast"]
+    assert not again.get_by_label("im2col").is_checked()
+    again.get_by_role("button", name="Show all").click()
+    assert heads(again) == ["cpu.loops", "cpu.fast", "im2col.naive"]
+
+
+def test_threads_are_a_filter(published, opened):
+    page = opened(published.page, f"#benchmark={THREADS['name']}&threads=2")
+    assert page.locator("#table tbody th").all_inner_texts() == ["64x64, 2"]
+
+
+def test_an_older_commit_is_a_choice(published, opened):
+    page = opened(published.page)
+    assert page.locator("#run option").count() == document.RUNS
+    oldest = page.locator("#run option").last.get_attribute("value")
+    page.select_option("#run", oldest)
+    assert query(page)["run"] == oldest
+    assert oldest.split("@")[1] in page.locator(".source").first.inner_text()
+
+
+def test_an_address_that_names_what_is_not_there(published, opened):
+    page = opened(published.page, "#run=x&benchmark=y&threads=z&device=q&without=w&cell=v&fixed=u&problem=t")
+    assert page.locator("#table td").count() > 0
+
+
+def test_the_keyboard_is_enough(published, opened):
+    page = opened(published.page, f"#benchmark={SWEEP['name']}")
+    page.locator("#table td").first.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    said = page.locator("#cell").inner_text()
+    assert said.startswith("cpu.fast on 64x64: 9.9 us")
+    assert "6.2x the speed of cpu.loops" in said
+    page.keyboard.press("Enter")
+    assert query(page)["cell"] == "cpu.fast|64x64"
+    again = opened(published.page, "#" + urlsplit(page.url).fragment)
+    assert again.locator("td[aria-selected=true]").get_attribute("data-cell") == "cpu.fast|64x64"
+    assert parse_qs(urlsplit(again.locator("#cell a").get_attribute("href")).fragment.partition("?")[2]) == {
+        "p-implementation": ["'cpu.fast'"],
+        "p-size": ["'64x64'"],
+    }
+
+
+def test_a_small_screen(published, opened):
+    page = opened(published.page, width=375)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+
+
+# What goes wrong
+
+HOSTILE = [
+    "<script>window.taken = 1</script>",
+    "'\"`",
+    "a\nb",
+    "x" * 10_000,
+    "</script><b>",
+    "{{ content }}",
+    "<img src=x>",
+    " ",
+    "%",
+]
+
+
+def test_hostile_names_and_values(tmp_path, opened):
+    nasty = "</script><script>window.taken = 1</script>"
+    rows = [repr(name) for name in HOSTILE]
+    one = benchmark("b.time_it", HOSTILE, [("<b>row</b>", rows)], baseline=HOSTILE[0], implementations={
+        name: {"device": name, "family": name, "summary": name} for name in HOSTILE
+    })  # fmt: skip
+    made = Published(tmp_path / "project", {"b.time_it": one})
+    values = [-1.0, 0.0, math.nan, 1e300, 1e-300, None, 1.0, 2.0]
+    count = len(HOSTILE) ** 2
+    cells = itertools.product(*one["params"])
+    lines = [{"benchmark": "b.time_it", "params": list(params), "status": "failed", "reason": nasty} for params in cells][:20]
+    made.add({"b.time_it": [random.Random(i).choice(values) for i in range(count)]}, lines=lines)
+    made.publish()
+    page = opened(made.page)
+    assert page.evaluate("window.taken") is None
+    assert page.locator("#table td").count() > 0
+    for section in ("curves", "roofline", "scaling", "memory", "error"):
+        page.locator(f"#{section}").scroll_into_view_if_needed()
+        page.locator(f"#{section} .words:not(:empty)").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+    assert page.locator("script, img").count() == 3  # the page's own
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path, opened):
+    made = Published(tmp_path / "project", BENCHMARKS)
+    made.add(TIMES, QUARTILES, LINES)
+    whole = made.path.read_text()
+    made.add(TIMES)
+    made.publish()
+    made.path.write_text(whole[: len(whole) // 2])
+    content = document.document("project", made.results, {"rows": [], "left_out": 0}, made.folder / "none.png")
+    assert len(content["runs"]) == 1
+    assert made.path.name in content["passed_over"][0]
+    made.page.write_text(render.page(content), encoding="utf-8")
+    assert made.path.name in opened(made.page).locator(".warning").inner_text()
+
+
+def test_nothing_to_compare(tmp_path, opened):
+    made = Published(tmp_path / "project", {PLAIN["name"]: PLAIN})
+    made.add({PLAIN["name"]: [1.0]})
+    made.publish()
+    page = opened(made.page)
+    assert "no benchmark of this suite has a parameter called implementation" in page.locator("#nothing").inner_text().lower()
+
+
+def test_no_results_yet(tmp_path, opened):
+    made = Published(tmp_path / "project", BENCHMARKS)
+    made.publish()
+    assert "No results of these benchmarks can be read yet." in opened(made.page).locator("#nothing").inner_text()
+
+
+def test_rows_that_the_suite_has_no_more_are_left_out(tmp_path):
+    made = Published(tmp_path / "project", BENCHMARKS)
+    made.add(TIMES)
+    fewer = {**SWEEP, "params": [SWEEP["params"][0][:1], SWEEP["params"][1][:2]]}
+    (made.results / "benchmarks.json").write_text(json.dumps({**BENCHMARKS, SWEEP["name"]: fewer, "version": 2}))
+    (run,) = document.document("project", made.results, {"rows": [], "left_out": 0}, made.folder / "none.png")["runs"]
+    cells = zip(run["cells"]["benchmark"], run["cells"]["value"], strict=True)
+    assert [value for index, value in cells if index == 0] == [1e-6, 6.1e-5]
+
+
+@pytest.mark.parametrize("content", [b"", b"GIF89a", b"\x89PNG" + bytes(5 << 20)])
+def test_a_gallery_that_is_none(tmp_path, content):
+    (tmp_path / "gallery.png").write_bytes(content)
+    assert document._picture(tmp_path / "gallery.png") is None
+
+
+def test_a_dashboard_without_the_place_for_the_link(tmp_path):
+    (tmp_path / "index.html").write_text("<html></html>")
+    assert not render.link(tmp_path / "index.html")
+    assert not render.link(tmp_path / "none.html")
+    assert (tmp_path / "index.html").read_text() == "<html></html>"
+
+
+def test_json_cannot_end_its_element():
+    text = {"</script>": ["<!--", "]]>", "\u2028", "&lt;"]}
+    written = render.as_json(text)
+    assert not set(written) & set("<>&")
+    assert json.loads(written) == text
+
+
+@pytest.mark.parametrize(
+    ("values", "numbers"),
+    [
+        (["1", "8"], {"1": 1, "8": 8}),
+        (["4x4", "2x8"], {"4x4": 4, "2x8": 4}),
+        (["1", "2", "all"], {"1": 1, "2": 2}),
+        (["0.5", "1.5"], {"0.5": 0.5, "1.5": 1.5}),
+        (["3"], None),
+        (["a", "b"], None),
+        (["1", "b"], None),
+        (["0", "1"], None),
+        (["n1c1h7", "n1c1h8"], None),
+        ([], None),
+    ],
+)
+def test_what_is_a_quantity(values, numbers):
+    assert document._numbers(values) == numbers
+
+
+# Many of them
+
+
+@pytest.mark.slow  # ten minutes of asv's own step detection
+def test_5000_series_over_200_commits(tmp_path, opened, monkeypatch):
+    generator = random.Random(0)
+    names = [f"family{i}.implementation{i}" for i in range(50)]
+    rows = [repr(f"{8 * i}x{8 * i}") for i in range(1, 21)]
+    many = {f"b{k}.Sweep.time_it": benchmark(f"b{k}.Sweep.time_it", names, [("size", rows)]) for k in range(5)}
+    made = Published(tmp_path / "project", many)
+    base = {name: [10 ** generator.uniform(-6, -1) for _ in range(1000)] for name in many}
+    for number in range(200):
+        shift = 1.2 if number > 100 else 1.0
+        times = {n: [float(f"{t * shift * generator.gauss(1, 0.02):.5g}") for t in values] for n, values in base.items()}
+        made.add(times, {n: ([0.99 * t for t in v], [1.01 * t for t in v]) for n, v in times.items()})
+    command = [sys.executable, "-u", "-m", "asv", "publish", "--no-pull"]
+    process = subprocess.Popen(command, cwd=made.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    lines = [(time.monotonic(), line) for line in process.stdout]
+    assert process.wait() == 0, lines[-5:]
+    began, ended = (next(when for when, line in lines if words in line) for words in ("for Comparison", "Writing index"))
+    assert made.page.stat().st_size < 15e6
+    start = time.monotonic()
+    page = opened(made.page)
+    page.locator("#table td").first.wait_for()
+    opening = time.monotonic() - start
+    size = made.page.stat().st_size / 1e6
+    print(
+        f"{ended - began:.1f} s of asv publish's {lines[-1][0] - lines[0][0]:.0f} s; {size:.1f} MB; opened in {opening:.2f} s"
+    )
+    assert ended - began < 15
+    assert opening < 3
+    assert page.locator("#history tbody tr").count() == changes.MOST
+    assert f"{5000 - changes.MOST} smaller changes are left out" in page.locator("#history").inner_text()
