@@ -11,6 +11,7 @@ import jinja2
 from markupsafe import Markup
 
 HERE = Path(__file__).parent
+SCRIPTS = ("state.js", "table.js", "figures.js", "start.js")
 # asv's list of pages: the entry that ours is put behind.
 ENTRY = re.compile(r'<li id="nav-li-regressions">.*?</li>', re.DOTALL)
 
@@ -26,7 +27,7 @@ def page(content: dict[str, Any]) -> str:
         content=content,
         data=Markup(as_json(content)),
         library=Markup(get_plotlyjs()),
-        script=Markup((HERE / "comparison.js").read_text(encoding="utf-8")),
+        script=Markup("\n".join((HERE / name).read_text(encoding="utf-8") for name in SCRIPTS)),
         style=Markup((HERE / "comparison.css").read_text(encoding="utf-8")),
     )
 

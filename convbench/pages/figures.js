@@ -1,0 +1,225 @@
+// The figures under the table, each with what it says in words.
+
+const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#806000", "#000000", "#7a3db8"];
+const SYMBOLS = ["circle", "square", "diamond", "cross", "x", "triangle-up", "triangle-down", "star", "hexagon", "pentagon"];
+const DASHES = ["solid", "dash", "dot", "dashdot", "longdash"];
+
+// The plotting library is read when the first figure is drawn: the table need not wait for its millions of characters.
+function library() {
+  if (!window.Plotly) document.head.append(Object.assign(document.createElement("script"), { textContent: element("library").textContent }));
+  return window.Plotly;
+}
+
+function figure(section, traces, layout, words) {
+  const plot = document.querySelector(`#${section} .plot`);
+  document.querySelector(`#${section} .words`).textContent = words;
+  if (!traces.length) {
+    if (window.Plotly) Plotly.purge(plot);
+    plot.replaceChildren();
+    return;
+  }
+  const narrow = window.innerWidth < 640;
+  const base = {
+    margin: { l: 60, r: 15, t: 30, b: 50 },
+    font: { size: 12 },
+    legend: narrow ? { orientation: "h", y: -0.25 } : {},
+    hovermode: "closest",
+  };
+  library().react(plot, traces, { ...base, ...layout }, { responsive: true, displaylogo: false });
+}
+
+const axis = (title, extra = {}) => ({ title: { text: title }, type: "log", exponentformat: "power", ...extra });
+
+function look(implementation) {
+  return {
+    colour: COLOURS[implementation % COLOURS.length],
+    symbol: SYMBOLS[implementation % SYMBOLS.length],
+    dash: DASHES[Math.floor(implementation / COLOURS.length) % DASHES.length],
+  };
+}
+
+function transparent(colour) {
+  const part = (at) => parseInt(colour.slice(at, at + 2), 16);
+  return `rgba(${part(1)},${part(3)},${part(5)},0.18)`;
+}
+
+function lost(all) {
+  const count = all.filter((cell) => timed(cell) && !positive(cell)).length;
+  return count ? ` ${count} values of zero or less cannot stand on a logarithmic axis.` : "";
+}
+
+function drawCurves() {
+  const one = benchmark();
+  const along = one.numbers.findIndex((numbers) => numbers);
+  const rest = (row) => one.rows[row].values.filter((_, i) => i !== along).join(", ");
+  const all = mine();
+  const choices = along < 0 ? [] : unique(all.filter(positive).map((cell) => rest(cell.row)));
+  const others = one.params.filter((_, i) => i !== along).join(", ");
+  state.fixed = choice("fixed", others, choices, state.fixed);
+  const position = (cell) => {
+    const value = one.rows[cell.row].values[along];
+    return one.params[along] === "threads" ? cell.threads : one.numbers[along][value];
+  };
+  const points = all.filter((cell) => positive(cell) && along >= 0 && rest(cell.row) === state.fixed && position(cell));
+  if (!points.length) {
+    const why = along < 0 ? "The rows of this benchmark are no sizes, so there is no curve to draw." : "There are no times to draw.";
+    figure("curves", [], {}, why + lost(all));
+    return;
+  }
+  const places = unique(points.map(position)).sort((a, b) => a - b);
+  const label = (x) => one.rows[points.find((cell) => position(cell) === x).row].values[along];
+  const wins = winners(points, places, position);
+  const kept = new Set([...points.filter((cell) => nameOf(cell) === one.baseline).map((cell) => cell.implementation)]);
+  for (const x of places) kept.add(best(points.filter((cell) => position(cell) === x)).implementation);
+  const traces = unique(points.map((cell) => cell.implementation)).flatMap((i) => {
+    const line = points.filter((cell) => cell.implementation === i).sort((a, b) => position(a) - position(b));
+    const x = line.map(position);
+    const { colour, symbol, dash } = look(i);
+    const common = { x, legendgroup: String(i), visible: kept.has(i) ? true : "legendonly" };
+    const edge = { ...common, mode: "lines", line: { width: 0 }, showlegend: false, hoverinfo: "skip" };
+    const text = line.map((cell) => `${marked(nameOf(cell))}, ${marked(rowName(cell.benchmark, cell.row))}: ${cell.text}`);
+    return [
+      { ...edge, y: line.map((cell) => cell.q25 ?? cell.value) },
+      { ...edge, y: line.map((cell) => cell.q75 ?? cell.value), fill: "tonexty", fillcolor: transparent(colour) },
+      { ...common, y: line.map((cell) => cell.value), text, name: marked(page.implementations[i].name), mode: "lines+markers", hovertemplate: "%{text}<extra></extra>", line: { color: colour, dash }, marker: { symbol, size: 8 } },
+    ];
+  });
+  const marks = wins.slice(1).map(({ x }) => ({ type: "line", xref: "x", yref: "paper", x0: x, x1: x, y0: 0, y1: 1, line: { dash: "dot", color: "#555" } }));
+  const notes = wins.slice(1).map(({ x, who }) => ({ x: Math.log10(x), y: 1.02, yref: "paper", text: marked(page.implementations[who].name), showarrow: false, font: { size: 11 }, yanchor: "bottom" }));
+  const ticks = { tickmode: "array", tickvals: places, ticktext: places.map((x) => marked(label(x))) };
+  figure("curves", traces, { xaxis: axis(one.params[along], ticks), yaxis: axis(one.unit), shapes: marks, annotations: notes }, sentence(wins, label) + lost(all));
+}
+
+const best = (group) => group.reduce((a, b) => (a.value <= b.value ? a : b));
+
+// Who is fastest from which size up. A new winner has to be told apart from the old one: their quartiles do not overlap.
+function winners(points, places, position) {
+  const found = [];
+  for (const x of places) {
+    const here = points.filter((cell) => position(cell) === x);
+    const now = best(here);
+    const old = found.length && here.find((cell) => cell.implementation === found[found.length - 1].who);
+    if (!old || (old !== now && (old.q25 ?? old.value) > (now.q75 ?? now.value))) {
+      if (!found.length || found[found.length - 1].who !== now.implementation) found.push({ x, who: now.implementation });
+    }
+  }
+  return found;
+}
+
+function sentence(wins, label) {
+  const parts = wins.map(({ x, who }, i) => `${i ? `from ${short(label(x))} up` : "Fastest from the left"}: ${short(page.implementations[who].name)}`);
+  return parts.join("; ") + ".";
+}
+
+// A select in one section; hidden where there is nothing to choose.
+function choice(id, name, values, chosen) {
+  const label = element(id);
+  const select = make("select", "", { "aria-label": name });
+  const value = options(select, values.map((one) => [one, one]), chosen);
+  label.replaceChildren(...(values.length > 1 ? [`${name} `, select] : []));
+  return value;
+}
+
+function drawRoofline() {
+  const { compute, copies } = run().roof;
+  const facts = (cell) => page.benchmarks[cell.benchmark].rows[cell.row];
+  const all = mine().filter((cell) => positive(cell) && cell.effective_gflops !== null && facts(cell).bytes > 0 && facts(cell).flops > 0);
+  const threads = Math.min(...all.map((cell) => cell.threads ?? Infinity));
+  const points = all.filter((cell) => cell.threads === threads);
+  const dtype = points.length ? facts(points[0]).dtype : null;
+  const roof = compute.find(([n, kind]) => n === threads && kind === dtype);
+  const rates = copies.filter(([n]) => n === threads).sort((a, b) => a[1] - b[1]);
+  if (!points.length || !roof || !rates.length) {
+    figure("roofline", [], {}, points.length ? "This run has no measured limits to hold its times against." : "This benchmark has no known FLOPs and bytes.");
+    return;
+  }
+  const same = points.filter((cell) => facts(cell).dtype === dtype);
+  const intensity = (cell) => facts(cell).flops / facts(cell).bytes;
+  const span = [Math.min(...same.map(intensity), 0.25) / 2, Math.max(...same.map(intensity), (2 * roof[2]) / rates[0][2]) * 2];
+  const xs = Array.from({ length: 60 }, (_, i) => span[0] * (span[1] / span[0]) ** (i / 59));
+  const line = ([, bytes, rate], dash) => ({ x: xs, y: xs.map((x) => Math.min(roof[2], x * rate)), mode: "lines", name: `limit, copies of ${size(bytes)}`, line: { color: "#333", dash }, hoverinfo: "name" });
+  const traces = [line(rates[0], "dot"), ...(rates.length > 1 ? [line(rates[rates.length - 1], "solid")] : [])];
+  for (const i of unique(same.map((cell) => cell.implementation))) {
+    const group = same.filter((cell) => cell.implementation === i);
+    const { colour, symbol } = look(i);
+    traces.push({ x: group.map(intensity), y: group.map((cell) => cell.effective_gflops), text: group.map((cell) => `${marked(nameOf(cell))}, ${marked(rowName(cell.benchmark, cell.row))}: ${marked(cell.details)}`), hovertemplate: "%{text}<extra></extra>", mode: "markers", name: marked(page.implementations[i].name), marker: { color: colour, symbol, size: 9 } });
+  }
+  const held = (what) => same.filter((cell) => cell.held_by === what).length;
+  const limited = same.filter((cell) => cell.percent_of_limit !== null);
+  const closest = limited.length ? limited.reduce((a, b) => (a.percent_of_limit >= b.percent_of_limit ? a : b)) : null;
+  let words = `On ${threads} thread${threads > 1 ? "s" : ""}: ${held("compute")} cells are compute-bound, ${held("memory")} memory-bound, ${held("overhead")} overhead-bound.`;
+  if (closest) words += ` Closest to its limit: ${short(nameOf(closest))} on ${short(rowName(closest.benchmark, closest.row))} (${closest.details}).`;
+  figure("roofline", traces, { xaxis: axis("FLOP / byte"), yaxis: axis("effective GFLOP/s") }, words);
+}
+
+const size = (bytes) => (bytes >= 2 ** 20 ? `${(bytes / 2 ** 20).toPrecision(3)} MiB` : `${(bytes / 1024).toPrecision(3)} KiB`);
+
+function drawScaling() {
+  const wanted = page.benchmarks.findIndex((one, i) => one.params.includes("threads") && cells.some((cell) => cell.benchmark === i && positive(cell)));
+  if (wanted < 0) {
+    figure("scaling", [], {}, "Nothing in this run was measured on several numbers of threads.");
+    return;
+  }
+  const index = benchmark().params.includes("threads") ? state.benchmark : wanted;
+  const one = page.benchmarks[index];
+  const along = one.params.indexOf("threads");
+  const rest = (row) => one.rows[row].values.filter((_, i) => i !== along).join(", ");
+  const all = cells.filter((cell) => cell.benchmark === index && positive(cell) && cell.threads !== null && shown({ ...cell, threads: null }));
+  state.problem = choice("problem", one.params.filter((_, i) => i !== along).join(", "), unique(all.map((cell) => rest(cell.row))), state.problem);
+  const points = all.filter((cell) => rest(cell.row) === state.problem);
+  const traces = [];
+  const ends = [];
+  for (const i of unique(points.map((cell) => cell.implementation))) {
+    const line = [...new Map(points.filter((cell) => cell.implementation === i).map((cell) => [cell.threads, cell])).values()].sort((a, b) => a.threads - b.threads);
+    const alone = line.find((cell) => cell.threads === 1);
+    if (!alone || line.length < 2) continue;
+    const { colour, symbol, dash } = look(i);
+    const y = line.map((cell) => alone.value / cell.value);
+    ends.push([y[y.length - 1], i, line[line.length - 1].threads]);
+    traces.push({ x: line.map((cell) => cell.threads), y, name: marked(page.implementations[i].name), mode: "lines+markers", line: { color: colour, dash }, marker: { symbol, size: 8 }, text: line.map((cell) => `${marked(nameOf(cell))}, ${cell.threads} threads: ${cell.text}`), hovertemplate: "%{text}, %{y:.2f} times as fast<extra></extra>" });
+  }
+  if (!traces.length) {
+    figure("scaling", [], {}, "Nobody has times on one thread and on several for this problem.");
+    return;
+  }
+  const counts = unique(points.map((cell) => cell.threads)).sort((a, b) => a - b);
+  traces.push({ x: counts, y: counts, mode: "lines", line: { dash: "dash", color: "#333" }, name: "as many as threads", hoverinfo: "skip" });
+  ends.sort((a, b) => b[0] - a[0]);
+  const words = ends.map(([ratio, i, threads]) => `${short(page.implementations[i].name)} ${ratio.toFixed(2)}`).slice(0, 8).join(", ");
+  figure("scaling", traces, { xaxis: { title: { text: "threads" }, tickvals: counts }, yaxis: { title: { text: "times as fast as on one" }, rangemode: "tozero" } }, `${one.name}, on ${ends[0][2]} threads: ${words}.`);
+}
+
+function scatter(section, pairs, vertical, words) {
+  const traces = unique(pairs.map(([cell]) => cell.implementation)).map((i) => {
+    const group = pairs.filter(([cell]) => cell.implementation === i);
+    const { colour, symbol } = look(i);
+    return { x: group.map(([cell]) => cell.value), y: group.map((pair) => pair[1]), text: group.map(([cell, , text]) => `${marked(nameOf(cell))}, ${marked(rowName(cell.benchmark, cell.row))}: ${cell.text}, ${text}`), hovertemplate: "%{text}<extra></extra>", mode: "markers", name: marked(page.implementations[i].name), marker: { color: colour, symbol, size: 9 } };
+  });
+  figure(section, traces, { xaxis: axis("seconds"), yaxis: axis(vertical) }, words);
+}
+
+function drawMemory() {
+  const label = (cell) => page.benchmarks[cell.benchmark].rows[cell.row].label;
+  const operation = (index) => page.benchmarks[index].name.split(".")[0];
+  const times = new Map();
+  for (const cell of cells) {
+    const unit = page.benchmarks[cell.benchmark].unit;
+    const at = `${operation(cell.benchmark)}|${cell.implementation}|${label(cell)}`;
+    if (positive(cell) && unit === "seconds" && label(cell) && (cell.threads ?? 1) === 1 && !times.has(at)) times.set(at, cell);
+  }
+  const weights = cells.filter((cell) => timed(cell) && page.benchmarks[cell.benchmark].unit === "bytes" && shown(cell));
+  const pairs = weights.map((cell) => [times.get(`${operation(cell.benchmark)}|${cell.implementation}|${label(cell)}`), cell.value, cell.text]);
+  const known = pairs.filter(([time, value]) => time && value > 0);
+  const none = weights.filter((cell) => cell.value <= 0).map(nameOf);
+  let words = weights.length ? `${known.length} of ${weights.length} measurements of memory have a time on the same problem.` : "Nothing in this run was measured in bytes.";
+  if (none.length) words += ` Nothing extra, and so no place on a logarithmic axis: ${unique(none).map(short).join(", ")}.`;
+  scatter("memory", known, "extra bytes", words);
+}
+
+function drawError() {
+  const known = mine().filter((cell) => positive(cell) && cell.relative_l2 !== null);
+  const exact = known.filter((cell) => cell.relative_l2 <= 0).map(nameOf);
+  let words = known.length ? `The errors of ${known.length} cells are known.` : "Nothing is known of the errors of this benchmark.";
+  if (exact.length) words += ` No error at all in ${exact.length}, of ${unique(exact).map(short).join(", ")}: they have no place on a logarithmic axis.`;
+  scatter("error", known.filter((cell) => cell.relative_l2 > 0).map((cell) => [cell, cell.relative_l2, `error ${cell.relative_l2.toExponential(1)}`]), "relative L2 error", words);
+}

@@ -1,0 +1,142 @@
+// The table: who wins where, and why somebody has no time.
+
+function drawWins() {
+  const table = element("table");
+  const all = mine();
+  const groups = byRow(all);
+  const columns = unique(all.filter((cell) => timed(cell) || cell.status === "failed").map((cell) => cell.implementation));
+  columns.sort((a, b) => a - b);
+  const head = make("tr");
+  head.append(make("th", benchmark().params.join(", ") || "cell", { scope: "col" }));
+  head.append(...columns.map((i) => broken(make("th", page.implementations[i].name, { scope: "col" }))));
+  const body = make("tbody");
+  for (const [row, group] of groups) {
+    if (!group.some((cell) => columns.includes(cell.implementation) && cell.status !== "skipped")) continue;
+    const best = group.filter(positive).reduce((a, b) => (a && a.value <= b.value ? a : b), null);
+    const line = make("tr");
+    line.append(make("th", rowName(state.benchmark, row), { scope: "row" }));
+    for (const i of columns) line.append(place(group.find((cell) => cell.implementation === i), best));
+    body.append(line);
+  }
+  const heading = make("thead");
+  heading.append(head);
+  table.replaceChildren(heading, body);
+  const first = table.querySelector(`td[data-cell="${CSS.escape(state.cell || "")}"]`) || table.querySelector("td");
+  if (first) first.tabIndex = 0;
+  tell(all.find((cell) => key(cell) === state.cell));
+  drawWithout(all);
+}
+
+function byRow(all) {
+  const found = new Map();
+  for (const cell of all) {
+    if (!found.has(cell.row)) found.set(cell.row, []);
+    found.get(cell.row).push(cell);
+  }
+  return found;
+}
+
+const key = (cell) => `${nameOf(cell)}|${page.benchmarks[cell.benchmark].rows[cell.row].values.join("|")}`;
+
+function place(cell, best) {
+  const spot = make("td", "", { tabindex: "-1" });
+  if (!cell) return spot;
+  spot.dataset.cell = key(cell);
+  spot.cell = cell;
+  if (!timed(cell)) {
+    spot.className = "none";
+    spot.textContent = cell.status;
+    spot.title = reason(cell);
+    return spot;
+  }
+  spot.dataset.value = cell.value;
+  spot.append(make("span", cell.text + (cell.reason === null ? "" : " !")));
+  if (best && positive(cell)) {
+    const ratio = cell.value / best.value;
+    const equal = cell === best || (cell.q25 !== null && best.q75 !== null && cell.q25 <= best.q75);
+    spot.classList.toggle("best", equal);
+    spot.append(make("span", equal ? "★" : `${times(ratio)}×`, { class: "times" }));
+    // Dark on light up to ten times the best, light on dark beyond: between the two neither could be read.
+    const share = Math.min(1, Math.log10(ratio) / 2);
+    spot.style.background = `hsl(205 55% ${share <= 0.5 ? 95 - 70 * share : 55 - 30 * share}%)`;
+    if (share > 0.5) spot.style.color = "#fff";
+  }
+  return spot;
+}
+
+const times = (ratio) => (ratio < 1e6 ? Number(ratio.toPrecision(ratio < 10 ? 2 : 3)).toLocaleString("en-US") : ratio.toExponential(1));
+
+const reason = (cell) => (cell.reason === null ? "no reason recorded" : run().reasons[cell.reason]);
+
+// What is known of one cell, in words, with a link to its graph.
+function tell(cell) {
+  const words = element("cell");
+  for (const spot of element("table").querySelectorAll("td[aria-selected]")) spot.removeAttribute("aria-selected");
+  if (!cell) {
+    words.textContent = "Choose a cell to see what is known of it.";
+    return;
+  }
+  const spot = element("table").querySelector(`td[data-cell="${CSS.escape(key(cell))}"]`);
+  if (spot) spot.setAttribute("aria-selected", "true");
+  const one = page.benchmarks[cell.benchmark];
+  const values = one.rows[cell.row].raw.slice();
+  values.splice(one.place, 0, one.raw[cell.implementation]);
+  const names = one.params.slice();
+  names.splice(one.place, 0, "implementation");
+  const query = new URLSearchParams(names.map((name, i) => [`p-${name}`, values[i]]));
+  const link = make("a", "its graph", { href: `index.html#${one.name}?${query}` });
+  const parts = [`${short(nameOf(cell))} on ${short(rowName(cell.benchmark, cell.row))}: ${cell.text}`];
+  if (cell.details) parts.push(cell.details);
+  if (!timed(cell) || cell.reason !== null) parts.push(reason(cell));
+  words.replaceChildren(parts.join("; ") + "; ", link);
+}
+
+function drawWithout(all) {
+  const found = new Map();
+  for (const cell of all) {
+    if (timed(cell)) continue;
+    // A reason that names figures differs from cell to cell; its kind says it once.
+    const why = `${cell.status}: ${reason(cell).replace(/^(too slow here).*/s, "$1")}`;
+    if (!found.has(why)) found.set(why, new Map());
+    const holders = found.get(why);
+    holders.set(nameOf(cell), (holders.get(nameOf(cell)) || 0) + 1);
+  }
+  const list = [...found].map(([why, holders]) => {
+    const who = [...holders].map(([name, count]) => short(name) + (count > 1 ? ` (${count} rows)` : ""));
+    const item = make("li");
+    item.textContent = `${who.join(", ")}: ${why}`;
+    return item;
+  });
+  const box = element("without");
+  box.hidden = !list.length;
+  box.querySelector("summary").textContent = `Without a time, and why (${list.length} reasons)`;
+  box.querySelector("ul").replaceChildren(...list);
+}
+
+function moveInTable(event) {
+  const steps = { ArrowRight: [0, 1], ArrowLeft: [0, -1], ArrowDown: [1, 0], ArrowUp: [-1, 0] };
+  const spot = event.target.closest("td");
+  if (!spot) return;
+  if (event.key === "Enter" || event.key === " ") {
+    choose(spot);
+    event.preventDefault();
+  } else if (event.key in steps) {
+    const [down, right] = steps[event.key];
+    const line = [...element("table").rows][spot.parentNode.rowIndex + down];
+    const next = line && line.cells[spot.cellIndex + right];
+    if (next && next.tagName === "TD") {
+      spot.tabIndex = -1;
+      next.tabIndex = 0;
+      next.focus();
+      if (next.cell) tell(next.cell);
+    }
+    event.preventDefault();
+  }
+}
+
+function choose(spot) {
+  if (!spot || !spot.cell) return;
+  state.cell = key(spot.cell);
+  remember();
+  tell(spot.cell);
+}
