@@ -11,6 +11,7 @@ import time
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from PIL import Image
 from published import BENCHMARKS, LINES, PLAIN, PROBLEMS, QUARTILES, SWEEP, THREADS, TIMES, Published, benchmark
 
 from convbench import figures
@@ -301,6 +302,16 @@ def test_rows_that_the_suite_has_no_more_are_left_out(tmp_path):
 def test_a_gallery_that_is_none(tmp_path, content):
     (tmp_path / "gallery.png").write_bytes(content)
     assert document._picture(tmp_path / "gallery.png") is None
+    assert document._picture(tmp_path / "none.png") is None
+
+
+def test_a_gallery(published, opened):
+    (published.folder / ".convbench").mkdir()
+    Image.new("RGB", (900, 300), "red").save(published.folder / ".convbench" / "gallery.png")
+    published.publish()
+    picture = opened(published.page).locator("#gallery img")
+    picture.scroll_into_view_if_needed()
+    assert picture.evaluate("image => [image.naturalWidth, image.naturalHeight]") == [900, 300]
 
 
 def test_a_dashboard_without_the_place_for_the_link(tmp_path):
@@ -355,7 +366,8 @@ def test_5000_series_over_200_commits(tmp_path, opened, monkeypatch):
     process = subprocess.Popen(command, cwd=made.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     lines = [(time.monotonic(), line) for line in process.stdout]
     assert process.wait() == 0, lines[-5:]
-    began, ended = (next(when for when, line in lines if words in line) for words in ("for Comparison", "Writing index"))
+    place = next(i for i, (_, line) in enumerate(lines) if "for Comparison" in line)
+    (began, _), (ended, _) = lines[place - 1 : place + 1]  # a line ends when the next step begins
     assert made.page.stat().st_size < 15e6
     start = time.monotonic()
     page = opened(made.page)

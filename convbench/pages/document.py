@@ -6,6 +6,7 @@ Figures are written here, once, as people read them (convbench/figures.py); the 
 from __future__ import annotations
 
 import base64
+import io
 import itertools
 import math
 import re
@@ -21,8 +22,6 @@ import pandas as pd
 from convbench import figures, results, roofline
 
 RUNS = 3  # commits of each machine and environment that the page has: those measured last
-LARGEST = 4 << 20  # bytes of a gallery that are taken in
-PICTURES = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg"}
 # What a run's cells carry over as they are, beside what is written for people.
 NUMBERS = ("value", "q25", "q75", "threads", "speedup", "effective_gflops", "percent_of_limit", "relative_l2")
 
@@ -243,12 +242,13 @@ def _number(value: Any) -> float | None:
 
 
 def _picture(path: Path) -> str | None:
-    """A picture as a data address, None where there is none, or it is none, or too large."""
+    """A picture as a data address, None where there is none that can be read. Smaller than it was: a page is sent around."""
+    from PIL import Image
+
+    written = io.BytesIO()
     try:
-        content = path.read_bytes()
-    except OSError:
+        with Image.open(path) as picture:
+            picture.convert("RGB").save(written, "WEBP", quality=75)
+    except (OSError, ValueError, Image.DecompressionBombError):  # too large for the format, or for any screen
         return None
-    kind = next((kind for start, kind in PICTURES.items() if content.startswith(start)), None)
-    if kind is None or len(content) > LARGEST:
-        return None
-    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+    return f"data:image/webp;base64,{base64.b64encode(written.getvalue()).decode()}"

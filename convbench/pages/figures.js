@@ -1,6 +1,6 @@
 // The figures under the table, each with what it says in words.
 
-const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#806000", "#000000", "#7a3db8"];
+const COLOURS = [[0, 90, 160], [200, 80, 0], [0, 140, 100], [170, 70, 140], [60, 160, 210], [128, 96, 0], [0, 0, 0], [110, 50, 180]];
 const SYMBOLS = ["circle", "square", "diamond", "cross", "x", "triangle-up", "triangle-down", "star", "hexagon", "pentagon"];
 const DASHES = ["solid", "dash", "dot", "dashdot", "longdash"];
 
@@ -30,17 +30,15 @@ function figure(section, traces, layout, words) {
 
 const axis = (title, extra = {}) => ({ title: { text: title }, type: "log", exponentformat: "power", ...extra });
 
-function look(implementation) {
+// By the place in a figure: the first are told apart by colour and symbol, the others by dashes as well.
+function look(place) {
+  const [red, green, blue] = COLOURS[place % COLOURS.length];
   return {
-    colour: COLOURS[implementation % COLOURS.length],
-    symbol: SYMBOLS[implementation % SYMBOLS.length],
-    dash: DASHES[Math.floor(implementation / COLOURS.length) % DASHES.length],
+    colour: `rgb(${red}, ${green}, ${blue})`,
+    band: `rgba(${red}, ${green}, ${blue}, 0.18)`,
+    symbol: SYMBOLS[place % SYMBOLS.length],
+    dash: DASHES[Math.floor(place / COLOURS.length) % DASHES.length],
   };
-}
-
-function transparent(colour) {
-  const part = (at) => parseInt(colour.slice(at, at + 2), 16);
-  return `rgba(${part(1)},${part(3)},${part(5)},0.18)`;
 }
 
 function lost(all) {
@@ -71,16 +69,17 @@ function drawCurves() {
   const wins = winners(points, places, position);
   const kept = new Set([...points.filter((cell) => nameOf(cell) === one.baseline).map((cell) => cell.implementation)]);
   for (const x of places) kept.add(best(points.filter((cell) => position(cell) === x)).implementation);
-  const traces = unique(points.map((cell) => cell.implementation)).flatMap((i) => {
+  const order = unique([...kept, ...points.map((cell) => cell.implementation)]);
+  const traces = order.flatMap((i, place) => {
     const line = points.filter((cell) => cell.implementation === i).sort((a, b) => position(a) - position(b));
     const x = line.map(position);
-    const { colour, symbol, dash } = look(i);
+    const { colour, band, symbol, dash } = look(place);
     const common = { x, legendgroup: String(i), visible: kept.has(i) ? true : "legendonly" };
     const edge = { ...common, mode: "lines", line: { width: 0 }, showlegend: false, hoverinfo: "skip" };
     const text = line.map((cell) => `${marked(nameOf(cell))}, ${marked(rowName(cell.benchmark, cell.row))}: ${cell.text}`);
     return [
       { ...edge, y: line.map((cell) => cell.q25 ?? cell.value) },
-      { ...edge, y: line.map((cell) => cell.q75 ?? cell.value), fill: "tonexty", fillcolor: transparent(colour) },
+      { ...edge, y: line.map((cell) => cell.q75 ?? cell.value), fill: "tonexty", fillcolor: band },
       { ...common, y: line.map((cell) => cell.value), text, name: marked(page.implementations[i].name), mode: "lines+markers", hovertemplate: "%{text}<extra></extra>", line: { color: colour, dash }, marker: { symbol, size: 8 } },
     ];
   });
@@ -139,9 +138,9 @@ function drawRoofline() {
   const xs = Array.from({ length: 60 }, (_, i) => span[0] * (span[1] / span[0]) ** (i / 59));
   const line = ([, bytes, rate], dash) => ({ x: xs, y: xs.map((x) => Math.min(roof[2], x * rate)), mode: "lines", name: `limit, copies of ${size(bytes)}`, line: { color: "#333", dash }, hoverinfo: "name" });
   const traces = [line(rates[0], "dot"), ...(rates.length > 1 ? [line(rates[rates.length - 1], "solid")] : [])];
-  for (const i of unique(same.map((cell) => cell.implementation))) {
+  for (const [place, i] of unique(same.map((cell) => cell.implementation)).entries()) {
     const group = same.filter((cell) => cell.implementation === i);
-    const { colour, symbol } = look(i);
+    const { colour, symbol } = look(place);
     traces.push({ x: group.map(intensity), y: group.map((cell) => cell.effective_gflops), text: group.map((cell) => `${marked(nameOf(cell))}, ${marked(rowName(cell.benchmark, cell.row))}: ${marked(cell.details)}`), hovertemplate: "%{text}<extra></extra>", mode: "markers", name: marked(page.implementations[i].name), marker: { color: colour, symbol, size: 9 } });
   }
   const held = (what) => same.filter((cell) => cell.held_by === what).length;
@@ -173,7 +172,7 @@ function drawScaling() {
     const line = [...new Map(points.filter((cell) => cell.implementation === i).map((cell) => [cell.threads, cell])).values()].sort((a, b) => a.threads - b.threads);
     const alone = line.find((cell) => cell.threads === 1);
     if (!alone || line.length < 2) continue;
-    const { colour, symbol, dash } = look(i);
+    const { colour, symbol, dash } = look(traces.length);
     const y = line.map((cell) => alone.value / cell.value);
     ends.push([y[y.length - 1], i, line[line.length - 1].threads]);
     traces.push({ x: line.map((cell) => cell.threads), y, name: marked(page.implementations[i].name), mode: "lines+markers", line: { color: colour, dash }, marker: { symbol, size: 8 }, text: line.map((cell) => `${marked(nameOf(cell))}, ${cell.threads} threads: ${cell.text}`), hovertemplate: "%{text}, %{y:.2f} times as fast<extra></extra>" });
@@ -190,9 +189,9 @@ function drawScaling() {
 }
 
 function scatter(section, pairs, vertical, words) {
-  const traces = unique(pairs.map(([cell]) => cell.implementation)).map((i) => {
+  const traces = unique(pairs.map(([cell]) => cell.implementation)).map((i, place) => {
     const group = pairs.filter(([cell]) => cell.implementation === i);
-    const { colour, symbol } = look(i);
+    const { colour, symbol } = look(place);
     return { x: group.map(([cell]) => cell.value), y: group.map((pair) => pair[1]), text: group.map(([cell, , text]) => `${marked(nameOf(cell))}, ${marked(rowName(cell.benchmark, cell.row))}: ${cell.text}, ${text}`), hovertemplate: "%{text}<extra></extra>", mode: "markers", name: marked(page.implementations[i].name), marker: { color: colour, symbol, size: 9 } };
   });
   figure(section, traces, { xaxis: axis("seconds"), yaxis: axis(vertical) }, words);
