@@ -4,11 +4,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help bench bench-full speed gate-proof test test-slow lint smoke overhead clean
+.PHONY: help bench bench-full dashboard speed gate-proof test test-slow lint smoke overhead clean
 
 help:
 	@echo "make bench       install, measure a short selection for HEAD, publish, print the table (under ten minutes)"
 	@echo "make bench-full  the same for every cell; prints its estimate first"
+	@echo "make dashboard   publish what is stored and serve it, asv's pages needing no network: npm fetches what they take from others once"
 	@echo "make speed       install, time ours in turn with torch, OpenCV and a copy, hold them against the goals, write docs/speed.md"
 	@echo "make gate-proof  how right convbench gate is on this machine, and what it costs: an hour, goes on where it stopped"
 	@echo "make test        install and run all tests"
@@ -38,6 +39,9 @@ bench: $(VENV)/installed
 bench-full: $(VENV)/installed
 	@status=0; $(BIN)/convbench run || status=$$?; \
 	$(BIN)/asv publish --no-pull && $(BIN)/convbench table || status=$$?; exit $$status
+
+dashboard: $(VENV)/installed
+	@$(BIN)/convbench dashboard
 
 speed: $(VENV)/installed
 	$(BIN)/convbench speed

@@ -13,7 +13,7 @@ import click
 import numpy as np
 from rich.console import Console
 
-from convbench import compare, export, machine, measure, plan, project, results, roofline, speed, table, trial
+from convbench import compare, dashboard, export, machine, measure, plan, project, results, roofline, speed, table, trial
 from convbench.gate import gate, outcome, selftest
 from convbench.gate.accept import Acceptance
 
@@ -160,6 +160,20 @@ def measure_speed(rows: tuple[str, ...], again: bool, dirty: bool, report: bool)
         click.echo("the report of all rows is in docs/speed.md")
     if failed:
         raise click.ClickException(f"{failed} contenders or measurements failed and have no time; the reasons stand above")
+
+
+@main.command(name="dashboard")
+@click.option("--port", type=click.IntRange(1, 65535), help=f"Where to serve, instead of {dashboard.PORT} or any free one.")
+@click.option("--no-serve", is_flag=True, help="Write the pages, and leave serving them to others.")
+def show_dashboard(port: int | None, no_serve: bool) -> None:
+    """Publish asv's dashboard with nothing in it that needs a network, and serve it to this machine until Ctrl-C."""
+    here = project.find()
+    dashboard.publish(here)
+    dashboard.make_local(here)
+    if no_serve:
+        click.echo(f"the dashboard is in {here.html}; a browser reads it from a server alone, such as `asv preview`")
+    else:
+        dashboard.serve(here.html, port)
 
 
 @main.command(name="compare")

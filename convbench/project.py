@@ -20,6 +20,7 @@ class Project:
     root: Path
     name: str
     results: Path
+    html: Path
     environments: Path
     benchmarks: Path
 
@@ -64,9 +65,7 @@ def load(path: Path) -> Project:
     try:
         conf = Config.load(str(path))
         root = path.parent.resolve()
-        file = root / path.name
-        return Project(
-            file, conf, root, conf.project, root / conf.results_dir, root / conf.env_dir, root / conf.benchmark_dir
-        )
+        folders = [root / name for name in (conf.results_dir, conf.html_dir, conf.env_dir, conf.benchmark_dir)]
+        return Project(root / path.name, conf, root, conf.project, *folders)
     except (UserError, ValueError, TypeError) as error:
         raise click.ClickException(f"{path.name} is no configuration of asv: {' '.join(str(error).split())}") from None

@@ -1,5 +1,6 @@
 """The tests see the checkout's root last, behind an installed package."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,20 @@ def package_index(tmp_path_factory):
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", tmp_path_factory.mktemp("pip")]
     if subprocess.run([*command, "asv_runner==0.3.2"], capture_output=True, check=False).returncode:
         pytest.skip("no package index can be reached, and asv's environments install from one")
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium, which reaches this machine and no other; skips where it, or what drives it, is not installed."""
+    driver = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
+    program = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    if program is None:
+        pytest.skip("chromium is not installed (Debian: apt-get install chromium)")
+    alone = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+    with driver.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=[alone])
+        yield browser
+        browser.close()
 
 
 def pytest_collection_modifyitems(items):
