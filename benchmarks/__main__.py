@@ -2,6 +2,8 @@
 
 try: check and time a shape; prints one JSON event a line, the last of them {"error": ...} where it cannot be done.
 speed: the same for one problem of docs/speed.md, with torch, OpenCV and a copy called as they are.
+profile: one implementation on one problem for a profiler to look at; prints JSON events as well.
+doctor: which implementations can run here, what the others lack, versions and thread pools; JSON events as well.
 gallery: the photograph through the filters by every implementation, as a picture; {"names": [...], "path": "..."} to choose.
 """
 
@@ -16,7 +18,7 @@ EXPECTED = (ValueError, TypeError, LookupError, ImportError, MemoryError)
 
 
 def main() -> None:
-    verbs = {"try": attempt, "speed": speed, "gallery": gallery}
+    verbs = {"try": attempt, "speed": speed, "profile": profile, "doctor": doctor, "gallery": gallery}
     verb, *rest = sys.argv[1:] or [""]
     if verb not in verbs:
         sys.exit(f"no verb is called {verb!r}; there are {', '.join(verbs)}")
@@ -39,6 +41,18 @@ def speed(request: dict[str, Any]) -> None:
     from benchmarks import speed
 
     _print(speed.run(request))
+
+
+def profile(request: dict[str, Any]) -> None:
+    from benchmarks import profiling
+
+    _print(profiling.run(request))
+
+
+def doctor(request: dict[str, Any]) -> None:
+    from benchmarks import doctor
+
+    _print(doctor.run())
 
 
 def _print(found: Iterator[dict[str, Any]]) -> None:

@@ -63,17 +63,22 @@ def set_pools(threads: int) -> dict[str, int]:
 
 def require_pools(threads: int) -> dict[str, int]:
     """What each pool in the process says it has. Raises PoolError where that is not this many threads."""
+    found = pools()
+    wrong = {pool: have for pool, have in found.items() if have != threads}
+    if wrong:
+        raise PoolError(f"asked for {threads} threads, but " + ", ".join(f"{p} has {n}" for p, n in wrong.items()))
+    return found
+
+
+def pools() -> dict[str, int]:
+    """How many threads each pool in the process says it has: those of the libraries that are imported."""
     from threadpoolctl import ThreadpoolController
 
-    pools = ThreadpoolController().info()
-    found = {f"{pool['internal_api']} {pool['prefix']}": pool["num_threads"] for pool in pools}
+    found = {f"{pool['internal_api']} {pool['prefix']}": pool["num_threads"] for pool in ThreadpoolController().info()}
     if numba := sys.modules.get("numba"):
         found["numba"] = numba.get_num_threads()
     if torch := sys.modules.get("torch"):
         found["torch"] = torch.get_num_threads()
     if cv2 := sys.modules.get("cv2"):
         found["opencv"] = cv2.getNumThreads()
-    wrong = {pool: have for pool, have in found.items() if have != threads}
-    if wrong:
-        raise PoolError(f"asked for {threads} threads, but " + ", ".join(f"{p} has {n}" for p, n in wrong.items()))
     return found

@@ -13,7 +13,21 @@ import click
 import numpy as np
 from rich.console import Console
 
-from convbench import compare, dashboard, export, machine, measure, plan, project, results, roofline, speed, table, trial
+from convbench import (
+    compare,
+    dashboard,
+    export,
+    machine,
+    measure,
+    plan,
+    profiling,
+    project,
+    results,
+    roofline,
+    speed,
+    table,
+    trial,
+)
 from convbench.gate import gate, outcome, selftest
 from convbench.gate.accept import Acceptance
 
@@ -41,6 +55,8 @@ BENCH = click.option(
 IMPLEMENTATION = click.option(
     *("--implementation", "-i"), multiple=True, metavar="GLOB", help="Only these implementations, as cpu.*."
 )
+
+FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 def console() -> Console:
@@ -139,6 +155,25 @@ def try_shape(input, weight, names, as_json, as_csv, **options) -> None:
         raise click.ClickException(f"{', '.join(failed.implementation)} failed: wrong answers have no time")
     if not (cells.status == "ok").any():
         raise click.ClickException("nothing was timed; the reasons stand above")
+
+
+@main.command(name="profile")
+@click.argument("name")
+@click.argument("problem")
+@click.option("--operation", default="conv2d", show_default=True, help="Or conv_transpose2d, conv2d_backward.")
+@click.option("--threads", type=click.IntRange(1), default=1, show_default=True)
+@click.option("--calls", type=click.IntRange(1), default=100, show_default=True, help="At most so many, but for --native.")
+@click.option("--seconds", type=click.FloatRange(0.01), default=5.0, show_default=True, help="At most so long, about.")
+@click.option("--graph", type=FILE, metavar="FILE.svg", help="Draw the call graph, by gprof2dot and Graphviz.")
+@click.option("--native", type=FILE, metavar="FILE.svg", help="Draw a flame graph with compiled frames, by py-spy.")
+@click.option("--trace", type=FILE, metavar="FILE.json", help="Write the trace of torch's profiler, for chrome://tracing.")
+def profile_one(graph: Path | None, native: Path | None, trace: Path | None, **question) -> None:
+    """Where does the time go inside one implementation? Prints the call tree, or draws what the options name.
+
+    PROBLEM is one of benchmarks/sets, or any shape by its label: convbench profile im2col.naive n1c1h7w7k1r3s3
+    """
+    outputs = profiling.Outputs(graph, native, trace)
+    click.echo("\n".join(profiling.run(project.find(), question, outputs, Console(stderr=True))))
 
 
 @main.command(name="speed")

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 import click
@@ -16,8 +16,12 @@ from rich.progress import BarColumn, Progress, TextColumn
 from convbench.project import Project
 
 
-def ask(project: Project, verb: str, question: dict[str, Any], console: Console, title: str = "") -> Iterator[dict[str, Any]]:
+def ask(
+    project: Project, verb: str, question: dict[str, Any], console: Console, title: str = ""
+) -> Generator[dict[str, Any], None, None]:
     """The suite's answers, line by line; shows who is checked and how far the sampling is, behind a title.
+
+    Closing the answers ends the process.
 
     Raises ClickException in one sentence where the suite has no such verb, gives no answer, or ends before its time.
     """
@@ -41,6 +45,8 @@ def ask(project: Project, verb: str, question: dict[str, Any], console: Console,
                     if "preparing" in event:
                         latest = event["preparing"]
                         bar.update(task, description=f"{title}checking {latest}")
+                    elif "profiling" in event:
+                        bar.update(task, description=f"{title}profiling {event['profiling']}")
                     elif "sampled" in event:
                         latest = "one of the timed calls"
                         bar.update(task, description=f"{title}sampling in turn", total=1, completed=event["sampled"])

@@ -1,0 +1,193 @@
+"""One implementation on one problem for a profiler to look at: prepared, checked and warm, then called. Stores nothing."""
+
+from __future__ import annotations
+
+import cProfile
+import ctypes
+import difflib
+import functools
+import marshal
+import operator
+import os
+import re
+import signal
+import statistics
+import sys
+from collections.abc import Callable, Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from benchmarks import cell, inputs, jit, memory, operations, oracle, problems, record, threads
+from benchmarks.problems import Problem
+from benchmarks.trial import GROUP
+from benchmarks.types import Skip
+
+WARM = 0.2  # seconds of calls before any profile: what is compiled or cached on first use is not where the time goes
+PR_SET_PDEATHSIG, PR_SET_PTRACER = 1, 0x59616D61  # sys/prctl.h
+
+Function = tuple[str, int, str]  # file, line and name, as pstats has them
+
+
+def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield events: {"process": its number}, {"preparing": name}, {"ready": facts}, then for each of request["tools"]
+    {"profiling": name} and one called like the tool.
+
+    "calls": a profile by cProfile in pstats's format. "trace": torch's. Both write the file that the request names so, and
+    say how many calls they saw. "stacks": for a profiler that looks into the process, what code without a file is called;
+    then calls without end, so it is the last, and whoever asks ends the process.
+
+    request: name, problem (one of a set, or a label), operation, threads; calls and seconds, of which the first to be
+    reached ends a profile. Raises ValueError, TypeError, LookupError, ImportError or MemoryError for what cannot be profiled.
+    """
+    _end_with_parent()
+    yield {"process": os.getpid()}
+    if "stacks" in request["tools"]:
+        jit.announce()
+    memory.keep_freed_memory()
+    name, operation, problem = request["name"], request["operation"], _find(request["problem"])
+    yield {"preparing": name}
+    try:
+        ready = _prepare(name, operation, problem, request["threads"])
+    except Skip as skip:
+        raise ValueError(f"{name} on {problem.label}: {skip}") from skip
+    except oracle.WrongAnswer as error:
+        raise ValueError(f"{name} is wrong on {problem.label}, and a wrong answer has no profile: {error}") from error
+    facts = {"operation": operation, "name": name, "problem": problem.label, "dtype": problem.dtype}
+    facts |= {"threads": request["threads"], "versions": record.versions()}
+    call = ready.call if ready.device == "cpu" else functools.partial(ready.block, 1)  # the latter waits for the device
+    yield {"ready": {**facts, "seconds": _usual(call)}}
+    for tool in request["tools"]:
+        yield {"profiling": name}
+        if tool == "stacks":
+            _allow_tracing()
+            yield {"stacks": jit.compiled()}
+            while True:
+                call()
+        profile = {"calls": _calls, "trace": _trace}[tool]
+        yield {tool: profile(call, request, f"{name} on {problem.label}")}
+
+
+def _find(text: str) -> Problem:
+    """A problem by its name in a set, with the set's data, or by its label. Raises LookupError with near matches."""
+    named = {
+        f"{path.stem}/{title}": problem
+        for path in sorted(problems.SETS.glob("*.toml"))
+        for title, problem in problems.load_set(path.stem).items()
+    }
+    for name, problem in named.items():
+        if text in (name, name.partition("/")[2]):
+            return problem
+    if problems.LABEL.fullmatch(text):
+        return Problem.parse(text)
+    near = difflib.get_close_matches(text, [*named, *(name.partition("/")[2] for name in named)], n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    raise LookupError(f"no problem is called {text!r}; {hint}any shape goes by its label, as n1c64h56w56k64r3s3p1")
+
+
+def _prepare(name: str, operation: str, problem: Problem, count: int) -> cell.Cell:
+    """As cell.prepare() does, but for limits: who names an implementation wants to wait for it."""
+    import impls  # here, because asv imports every file of the suite, also beside a commit that has no impls
+    from impls import checks
+
+    if count > (have := len(threads.cores())):
+        raise ValueError(f"threads={count}, but this machine has {have} cores")
+    threads.confine(count)  # before a library is loaded, which makes its pool for the cores it finds
+    offered = {entry.name: entry for entry in entry_points(group=GROUP)} if operation == "conv2d" else {}
+    function = impls.wrap(name, offered[name].load()) if name in offered else impls.load(name, operation)
+    cell.require_support(function, problem, operation)
+    checks.require_memory(problem.bytes, f"input, weight and output of {problem.label}")
+    arrays = inputs.make(problem, operation)
+    given = dict(zip(operations.OPERATIONS[operation].given, arrays, strict=True))
+    known = [oracle.reference(problem, **given, of=of) for of in operations.OPERATIONS[operation].returned]
+    return cell.check(function, problem, arrays, known, threads.set_pools(count), operation)
+
+
+def _usual(call: Callable[[], Any]) -> float:
+    """Warm up; return the median seconds of a call that nobody looks at."""
+    times: list[float] = []
+    while not times or sum(times) < WARM:
+        start = perf_counter()
+        call()
+        times.append(perf_counter() - start)
+    return statistics.median(times)
+
+
+def _repeat(call: Callable[[], Any], request: dict[str, Any]) -> int:
+    """Call until either limit is reached, once at least; return how often."""
+    start, count = perf_counter(), 0
+    while not count or (count < request["calls"] and perf_counter() - start < request["seconds"]):
+        call()
+        count += 1
+    return count
+
+
+def _calls(call: Callable[[], Any], request: dict[str, Any], _title: str) -> int:
+    profile = cProfile.Profile()
+    count = _repeat(functools.partial(profile.runcall, call), request)
+    with Path(request["files"]["calls"]).open("wb") as file:
+        marshal.dump(_statistics(profile), file)
+    return count
+
+
+def _statistics(profile: cProfile.Profile) -> dict[Function, tuple[Any, ...]]:
+    """What pstats reads, {function: (primitive calls, calls, own, cumulative, {caller: the same from there})}.
+
+    The profiler's own create_stats() names a function by a path of this machine and, of several on one line, keeps one.
+    """
+    entries = [entry for entry in profile.getstats() if "_lsprof.Profiler" not in str(entry.code)]
+    found: dict[Function, list[float]] = {}
+    callers: dict[Function, dict[Function, list[float]]] = {}
+    for entry in entries:
+        function = _name(entry.code)
+        # The order that pstats has: primitive calls first here, and second in a caller's tuple.
+        numbers = (entry.callcount - entry.reccallcount, entry.callcount, entry.inlinetime, entry.totaltime)
+        found[function] = list(map(operator.add, found.get(function, [0, 0, 0.0, 0.0]), numbers))
+        for sub in entry.calls or ():
+            there = callers.setdefault(_name(sub.code), {})
+            numbers = (sub.callcount, sub.callcount - sub.reccallcount, sub.inlinetime, sub.totaltime)
+            there[function] = list(map(operator.add, there.get(function, [0, 0, 0.0, 0.0]), numbers))
+    return {
+        function: (*numbers, {caller: tuple(each) for caller, each in callers.get(function, {}).items()})
+        for function, numbers in found.items()
+    }
+
+
+def _name(code: Any) -> Function:
+    """A function by where it can be imported from, the same on every machine; cProfile has text for what is built in."""
+    if isinstance(code, str):
+        return "~", 0, re.sub(r" at 0x[0-9a-f]+", "", code)
+    return _short(code.co_filename), code.co_firstlineno, code.co_qualname
+
+
+@functools.cache
+def _short(path: str) -> str:
+    folders = [f"{folder.rstrip('/')}/" for folder in (str(cell.CHECKOUT), *sys.path) if folder]
+    inside = [folder for folder in folders if path.startswith(folder)]
+    return path.removeprefix(max(inside, key=len)) if inside else Path(path).name
+
+
+def _trace(call: Callable[[], Any], request: dict[str, Any], title: str) -> int:
+    from torch.profiler import profile, record_function
+
+    def marked() -> None:
+        with record_function(title):
+            call()
+
+    with profile() as recorded:
+        count = _repeat(marked, request)
+    recorded.export_chrome_trace(request["files"]["trace"])
+    return count
+
+
+def _end_with_parent() -> None:
+    """Have the kernel end this process when the one that started it is gone: its calls may have no end of their own."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _allow_tracing() -> None:
+    """Let any process of this user look into this one, where Linux would else let a parent alone (prctl(2), Yama)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_PTRACER, ctypes.c_ulong(-1), 0, 0, 0)

@@ -1,0 +1,558 @@
+"""convbench profile: the tree on made and real programs, and what each tool writes about real implementations."""
+
+import contextlib
+import cProfile
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from unittest import mock
+from xml.etree import ElementTree
+
+import click
+import psutil
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+import impls
+from benchmarks import clock, jit
+from benchmarks import profiling as suite_side
+from convbench import calltree, cli, flame, profiling
+
+ROOT = Path(__file__).parents[1]
+GOLDEN = Path(__file__).with_name("golden") / "profile.txt"
+SMALL = "n1c1h7w7k1r3s3"
+KINDS = ("im2col.naive", "cpu.numba_loops", "cpu.cython_direct", "cpu.torch")
+TOOLS = {"graph": "svg", "native": "svg", "trace": "json"}
+
+
+def convbench(*arguments, **environment):
+    """The command; what it starts are processes of their own."""
+    with contextlib.chdir(ROOT):
+        words = ["profile", *map(str, arguments)]
+        done = CliRunner(env=environment).invoke(cli.main, words, catch_exceptions=False)
+    return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)
+
+
+def start(*arguments, **environment):
+    """The same in a process of its own, at the head of a group as at a terminal."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "convbench.cli", "profile", *map(str, arguments)],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def finish(process):
+    said = process.communicate(timeout=60)
+    return subprocess.CompletedProcess(process.args, process.returncode, *said)
+
+
+def sentence(done):
+    lines = done.stderr.splitlines()
+    assert done.returncode == 1, done.stdout
+    assert len(lines) == 1, done.stderr
+    assert done.stdout == ""
+    return lines[0].removeprefix("Error: ")
+
+
+# The tree
+
+
+@st.composite
+def programs(draw):
+    """Calls of function 0: each call is a function's number and the calls that it makes, which recur as they like."""
+    program = [(0, [])]
+    path = [program[0]]
+    for number, depth in draw(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6)), max_size=30)):
+        del path[depth:]
+        call = (number if path else 0, [])
+        (path[-1][1] if path else program).append(call)
+        path.append(call)
+    return program
+
+
+def functions():
+    """Four functions that make the calls they are told to make."""
+    code = "def f{0}(calls):\n    for number, inner in calls:\n        made[number](inner)\n"
+    made = []
+    for number in range(4):
+        names = {"made": made}
+        exec(compile(code.format(number), f"program{number}.py", "exec"), names)
+        made.append(names[f"f{number}"])
+    return made
+
+
+def count(calls):
+    return sum((Counter([number]) + count(inner) for number, inner in calls), Counter())
+
+
+@given(programs())
+def test_every_call_is_in_the_tree_once(program):
+    """Programs that really ran: calls and own times of all lines add up, and each edge of the graph is one line."""
+    made, profile = functions(), cProfile.Profile()
+    with clock.no_garbage_collection():
+        for number, inner in program:
+            profile.runcall(made[number], inner)
+    stats = suite_side._statistics(profile)
+    graph = calltree.read(stats)
+    with mock.patch.object(calltree, "FOLDED", 0.0):
+        lines = list(calltree.lines(graph))
+    assert sum((Counter({int(line.text[1]): line.cost.calls}) for line in lines), Counter()) == count(program)
+    assert sum(line.cost.own for line in lines) == pytest.approx(graph.whole)
+    assert len(lines) == sum(map(len, graph.callees.values()))
+    assert [(line.text, line.cost.calls) for line in lines if not line.depth] == [("f0 (program0.py:1)", len(program))]
+    assert lines[0].cost.cumulative == pytest.approx(graph.whole)
+    path = []
+    for line, following in zip(lines, [*lines[1:], calltree.Line(lines[0].cost, 0, "")], strict=True):
+        del path[line.depth :]
+        assert (line.mark == "[recursion]") == (line.text in path)
+        path.append(line.text)
+        if line.mark.startswith("["):
+            assert following.depth <= line.depth
+
+
+def test_a_deep_recursion_is_two_lines():
+    def fall(depth):
+        return depth and fall(depth - 1)
+
+    profile = cProfile.Profile()
+    with clock.no_garbage_collection():  # hypothesis is called when garbage is collected, and would be in the profile
+        profile.runcall(fall, 500)
+    lines = list(calltree.lines(calltree.read(suite_side._statistics(profile))))
+    assert [(line.depth, line.mark) for line in lines] == [(0, "*"), (1, "[recursion]")]
+    assert [line.cost.calls for line in lines] == [1, 500]
+
+
+CONV, MAKE, FILL = ("impls/conv.py", 10, "conv"), ("impls/conv.py", 20, "make"), ("impls/conv.py", 30, "fill")
+CHECK, WALK, EMPTY = ("impls/check.py", 5, "check"), ("impls/walk.py", 1, "walk"), ("~", 0, "<built-in method numpy.empty>")
+KNOWN = {
+    CONV: (100, 100, 0.01, 1.0, {}),
+    MAKE: (200, 200, 0.25, 0.8, {CONV: (100, 100, 0.15, 0.6), CHECK: (100, 100, 0.1, 0.2)}),
+    FILL: (22_500, 22_500, 0.4, 0.5, {MAKE: (22_500, 22_500, 0.4, 0.5)}),
+    WALK: (22_500, 90_000, 0.1, 0.1, {FILL: (22_500, 22_500, 0.025, 0.1), WALK: (67_500, 0, 0.075, 0.075)}),
+    CHECK: (100, 100, 0.1862, 0.3862, {CONV: (100, 100, 0.1862, 0.3862)}),
+    EMPTY: (300, 300, 0.05, 0.05, {MAKE: (300, 300, 0.05, 0.05)}),
+    ("~", 0, "<built-in method builtins.len>"): (900, 900, 0.003, 0.003, {CONV: (900, 900, 0.003, 0.003)}),
+    ("~", 0, "<method 'ravel' of 'numpy.ndarray' objects>"): (100, 100, 0.0008, 0.0008, {CONV: (100, 100, 0.0008, 0.0008)}),
+}
+
+
+def test_a_known_profile():
+    """UPDATE_GOLDEN=1 writes what it looks like now."""
+    now = calltree.render(KNOWN) + "\n"
+    if os.environ.get("UPDATE_GOLDEN"):
+        GOLDEN.write_text(now, encoding="utf-8")
+    assert now == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_nothing_called_is_a_heading():
+    assert calltree.render({}) == "calls  own  cumulative  share  function"
+
+
+def test_functions_are_named_by_where_they_are_imported_from():
+    def names(code):
+        return suite_side._name(code)
+
+    assert names(impls.load.__code__) == ("impls/contract.py", impls.load.__code__.co_firstlineno, "load")
+    assert names(json.dumps.__code__)[::2] == ("json/__init__.py", "dumps")
+    assert names(click.echo.__code__)[0] == "click/utils.py"
+    assert names((lambda: 0).__code__)[2].endswith("imported_from.<locals>.<lambda>")
+    assert names("<method 'x' of 'y' objects at 0x7f12ab>") == ("~", 0, "<method 'x' of 'y' objects>")
+
+
+# The flame graph
+
+
+def picture(*frames, stacks=1000):
+    """What py-spy draws: frames are (name, row, start, width) in stacks."""
+    groups = ""
+    for name, row, start, width in frames:
+        box = f'x="{start / stacks:.4%}" y="{52 + 16 * row}" width="{width / stacks:.4%}" height="15" fill="red"'
+        title = f"<title>{name} ({width:,} samples, {width / stacks:.2%})</title>"
+        groups += f'<g>{title}<rect {box} fg:x="{start}" fg:w="{width}"/><text x="0" y="0">{name}</text></g>'
+    return (
+        f'<svg xmlns="{flame.SVG}" xmlns:fg="{flame.FG}"><script><![CDATA[if (1 < 2 && 3) {{}}]]></script>'
+        f'<text id="title">py-spy record</text><svg id="frames" total_samples="{stacks}">{groups}</svg></svg>'
+    )
+
+
+def drawn(svg):
+    """Names and places of a picture's frames."""
+    root = ElementTree.fromstring(svg)
+    found = []
+    for group in root.iter(f"{{{flame.SVG}}}g"):
+        frame = flame.Frame(group)
+        assert frame.title.text.startswith(f"{frame.name} ({frame.end - frame.start:,} samples, ")
+        found.append((frame.name, (int(frame.box.get("y")) - 52) // 16, frame.start, frame.end - frame.start))
+    return sorted(found, key=lambda frame: frame[1:])
+
+
+def test_addresses_become_functions():
+    """Neighbours of one function become one frame, but not across what called them; what has a name is left alone."""
+    compiled = [(0x1000, 0x2000, "kernel (by Numba)"), (0x2000, 0x2100, "other (by Numba)")]
+    base = [("all", 0, 0, 1000), ("one (a.py:1)", 1, 0, 600), ("two (a.py:2)", 1, 600, 400)]
+    above = [
+        *(("0x1000 (?)", 2, 0, 100), ("0x1abc (?)", 2, 100, 200), ("0x1fff (?)", 2, 300, 100), ("0x2000 (?)", 2, 400, 50)),
+        *(("0x9 (?)", 2, 450, 50), ("0x7f01 (libm.so.6)", 2, 500, 40), ("0x7f02 (libm.so.6)", 2, 540, 40)),
+        *(("malloc (libc.so.6)", 2, 580, 20), ("0x1004 (?)", 2, 600, 10), ("0x1008 (?)", 2, 900, 10)),
+        *(("exp (libm.so.6)", 3, 50, 60), ("exp (libm.so.6)", 3, 110, 40)),
+    ]
+    svg = flame.label(picture(*base, *above), "im2col <2 threads>", compiled)
+    assert drawn(svg) == [
+        *base,
+        *(
+            ("kernel (by Numba)", 2, 0, 400),
+            ("other (by Numba)", 2, 400, 50),
+            ("no symbol (compiled at run time)", 2, 450, 50),
+        ),
+        *(("no symbol (libm.so.6)", 2, 500, 80), ("malloc (libc.so.6)", 2, 580, 20)),
+        *(("kernel (by Numba)", 2, 600, 10), ("kernel (by Numba)", 2, 900, 10)),
+        *(("exp (libm.so.6)", 3, 50, 60), ("exp (libm.so.6)", 3, 110, 40)),
+    ]
+    assert "im2col &lt;2 threads&gt;" in svg
+    assert "py-spy record" not in svg
+    assert 'fg:x="0"' in svg  # which its script looks for
+    script = ElementTree.fromstring(svg).find(f"{{{flame.SVG}}}script")
+    assert script.text == "if (1 < 2 && 3) {}"
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["0x10 (?)", "0x11 (?)", "0x20 (?)", "f (a.py:1)"]), st.integers(1, 9)), min_size=1)
+)
+def test_no_stack_is_lost_or_counted_twice(row):
+    total = sum(width for _, width in row)
+    starts = [sum(width for _, width in row[:index]) for index in range(len(row))]
+    frames = [(name, 1, start, width) for (name, width), start in zip(row, starts, strict=True)]
+    compiled = [(0x10, 0x20, "kernel (by Numba)")]
+    found = drawn(flame.label(picture(("all", 0, 0, total), *frames, stacks=total), "title", compiled))[1:]
+    covered = [name for name, _, start, width in found for _ in range(start, start + width)]
+    expected = [flame._name(name, compiled) or name for name, width in row for _ in range(width)]
+    assert covered == expected
+    assert [start for *_, start, _ in found] == sorted({start for *_, start, _ in found})
+
+
+@pytest.mark.parametrize(
+    ("symbol", "name"),
+    [
+        ("_ZN5impls6conv2d3cpu11numba_loops6_loopsB2v9B40c8tJTIeF", "_loops (impls.conv2d.cpu.numba_loops, by Numba)"),
+        ("_ZN7cpython5impls6conv2d6_loopsB2v9", "wrapper of _loops (impls.conv2d, by Numba)"),
+        ("cfunc._ZN5impls6conv2d6_bandsB2v9", "wrapper of _bands (impls.conv2d, by Numba)"),
+        ("__gufunc__._ZN13_3cdynamic_3e36__numba_parfor_gufunc_0x7f3cbb635c90B3v58", "parallel loop (by Numba)"),
+        ("NRT_incref", "NRT_incref (by Numba)"),
+    ],
+)
+def test_symbols_of_numba(symbol, name):
+    assert jit._spell(symbol) == name
+
+
+def test_a_list_for_perf(tmp_path):
+    path = tmp_path / "perf.map"
+    path.write_text("7f00 100 jit_avx2_conv_fwd_kernel_f32.0\n8f00 fc a name of words\n")
+    assert jit._listed(path) == [
+        (0x7F00, 0x8000, "jit_avx2_conv_fwd_kernel_f32.0 (compiled at run time)"),
+        (0x8F00, 0x8FFC, "a name of words (compiled at run time)"),
+    ]
+    assert jit._listed(tmp_path / "none") == []
+
+
+# Real implementations
+
+
+def need(*options):
+    for option in options:
+        try:
+            profiling.require_tools(profiling.Outputs(**{option: Path("any")}))
+        except click.ClickException as error:
+            pytest.skip(error.message)
+
+
+def profile_to(folder, name, problem, *options):
+    """Files of all tools, by one command."""
+    files = {option: folder / f"{option}.{kind}" for option, kind in TOOLS.items()}
+    done = convbench(name, problem, *(f"--{option}={file}" for option, file in files.items()), *options)
+    if profiling.REFUSED in done.stderr:
+        pytest.skip(profiling.REFUSED)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(folder.iterdir()) == sorted(files.values())
+    lines = [line.partition(": ")[2] for line in done.stdout.splitlines()]
+    assert len(lines) == len(TOOLS)
+    assert all(re.match(rf"conv\w+ by {name} on {problem}, float32, 1 thread: \d+ ", line) for line in lines)
+    return files, done.stdout
+
+
+def texts(path):
+    return "\n".join(element.text or "" for element in ElementTree.parse(path).iter())
+
+
+INSIDE = {  # of the call graph and the flame graph: Python's frames and, where there are some, compiled ones
+    "im2col.naive": (r"naive:\d+:im2col", "_unravel (impls/conv2d/im2col/naive.py"),
+    "cpu.numba_loops": (r"numba_loops:\d+:_loops", "_loops (impls.conv2d.cpu.numba_loops, by Numba)"),
+    "cpu.cython_direct": (r"cython_direct:\d+:conv2d", "_cython_direct.cpython-"),
+    "cpu.torch": (r"torch\.conv2d", "at::_ops::conv2d::call (libtorch_cpu.so)"),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_tool_writes_a_file_that_opens(tmp_path, name):
+    need(*TOOLS)
+    problem = "n1c1h20w20k1r3s3" if name == "im2col.naive" else "n1c64h28w28k64r3s3p1"
+    files, said = profile_to(tmp_path, name, problem, "--calls=5", "--seconds=1")
+    title = f"conv2d by {name} on {problem}, float32, 1 thread"
+    graph, flames = texts(files["graph"]), texts(files["native"])
+    in_graph, in_flames = INSIDE[name]
+    assert re.search(in_graph, graph)
+    assert in_flames in flames
+    assert f"{title}: 5 calls under cProfile" in graph
+    assert re.search(rf"{re.escape(title)}: \d+ stacks by py-spy\n", flames)
+    trace = json.loads(files["trace"].read_text())
+    assert trace["convbench"]["title"] == f"{title}: 5 calls under torch's profiler"
+    named = Counter(event.get("name") for event in trace["traceEvents"])
+    assert named[f"{name} on {problem}"] == 5
+    assert bool(named["aten::conv2d"]) == (name == "cpu.torch") == ("no operator of torch" not in said)
+    for file in files.values():
+        content = file.read_text()
+        assert str(ROOT) not in content
+        assert str(Path(sys.prefix).resolve()) not in content
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_tree_names_what_is_inside(name):
+    done = convbench(name, SMALL, "--calls", 20)
+    assert (done.returncode, done.stderr) == (0, "")
+    title, cost, empty, heading, first, *_ = done.stdout.splitlines()
+    assert title == f"conv2d by {name} on {SMALL}, float32, 1 thread: 20 calls under cProfile"
+    assert re.match(r"[\d.]+ [mun]?s a call under the profiler, [\d.]+ [mun]?s without it: ", cost)
+    assert (empty, heading.split()) == ("", list(calltree.TITLES))
+    assert re.match(r" +20 .* 100 %  Implementation\.__call__ \(impls/contract\.py:\d+\)", first)
+    assert " conv2d (impls/conv2d/" in done.stdout
+    assert str(ROOT) not in done.stdout
+    if name == "im2col.naive":  # 9 taps and 25 pixels, two indices unraveled for each pair
+        assert re.search(r" 9,000 .* _unravel \(impls/conv2d/im2col/naive\.py:\d+\)", done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("problem", "operation"),
+    [("filters/box-n1c1h1080w1920k1r3s3p1", "conv2d"), (f"{SMALL}t2p1", "conv2d_backward")],
+)
+def test_problems_of_a_set_and_other_operations(problem, operation):
+    done = convbench("cpu.shift", problem, "--operation", operation, "--calls", 2)
+    assert (done.returncode, done.stderr) == (0, "")
+    label = problem.rpartition("/")[2].removeprefix("box-")
+    assert done.stdout.startswith(f"{operation} by cpu.shift on {label}, float32, 1 thread: 2 calls under cProfile\n")
+
+
+def test_seconds_end_a_profile():
+    done = convbench("cpu.loops", "n1c1h64w64k1r3s3", "--calls", 10**9, "--seconds", 0.1)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert 1 <= int(re.search(r"1 thread: (\d+) calls?", done.stdout)[1]) < 100
+
+
+# What goes wrong
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["im2col.naiv", SMALL], ["'im2col.naiv'", "did you mean im2col.naive"]),
+        (["cpu.scipy_fft", f"{SMALL}t2"], ["cpu.scipy_fft on n1c1h7w7k1r3s3t2: unsupported: "]),
+        (["cpu.loops", SMALL, "--threads", psutil.cpu_count() + 1], [" cores"]),
+        (["cpu.loops", "cat", "--operation", "conv3d"], ["no problem is called 'cat'", "n1c64h56w56k64r3s3p1"]),
+    ],
+)
+def test_what_nobody_can_profile(arguments, words):
+    said = sentence(convbench(*arguments))
+    assert [word for word in words if word not in said] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("resnet50/n1c64h56w56k64r3s3", ["no problem", "'resnet50/n1c64h56w56k64r3s3'", "did you mean resnet50/n1c64h56w5"]),
+        ("sharpe-n1c1h1080w1920k1r3s3p1", ["did you mean sharpen-n1c1h1080w1920k1r3s3p1"]),
+        ("", ["no problem is called ''"]),
+        ("n1c1h2w2k1r3s3", ["kernel is larger"]),
+        ("n1c3h9w9k4r3s3g2", ["multiples of groups"]),
+    ],
+)
+def test_no_such_problem(text, words):
+    with pytest.raises((LookupError, ValueError)) as caught:
+        suite_side._find(text)
+    assert [word for word in words if word not in str(caught.value)] == []
+
+
+def test_problems_by_name_have_their_set_s_data():
+    assert suite_side._find("n1c64h56w56k64r3s3p1").data == "random"
+    for name in ("filters/box-n1c1h1080w1920k1r3s3p1", "box-n1c1h1080w1920k1r3s3p1"):
+        assert (suite_side._find(name).data, suite_side._find(name).filter) == ("photo", "box")
+
+
+def test_what_fits_no_memory_or_operation(monkeypatch):
+    monkeypatch.setattr(suite_side.threads, "confine", lambda count: None)
+    with pytest.raises(MemoryError, match="bytes of memory are free"):
+        suite_side._prepare("cpu.loops", "conv2d", suite_side._find("n1c1h1000000w1000000k1r3s3"), 1)
+    with pytest.raises(LookupError, match=r"no operation is called 'conv3d'; did you mean conv2d"):
+        suite_side._prepare("cpu.loops", "conv3d", suite_side._find(SMALL), 1)
+
+
+def test_a_wrong_answer_has_no_profile(tmp_path):
+    """Of an implementation that an installed package offers; one that fails is named."""
+    (tmp_path / "other_kernels.py").write_text(
+        "import numpy as np\n"
+        "from impls.contract import implementation\n"
+        "def offer(change):\n"
+        "    @implementation(device='cpu', family='direct', summary='From elsewhere.')\n"
+        "    def conv2d(input, weight, bias, stride, padding, dilation, groups):\n"
+        "        return change(input, weight)\n"
+        "    return conv2d\n"
+        "wrong = offer(lambda input, weight: np.zeros((1, 1, 5, 5), 'f4'))\n"
+        "failing = offer(lambda input, weight: 1 / 0)\n"
+    )
+    about = tmp_path / "other_kernels-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: other-kernels\nVersion: 1.0\n")
+    lines = [f"other.{name} = other_kernels:{name}\n" for name in ("wrong", "failing")]
+    (about / "entry_points.txt").write_text("[convbench.implementations]\n" + "".join(lines))
+    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
+    said = sentence(convbench("other.wrong", SMALL, PYTHONPATH=path))
+    assert said.startswith(f"other.wrong is wrong on {SMALL}, and a wrong answer has no profile: ")
+    assert "other.failing ended the process with status 1: ZeroDivisionError" in sentence(
+        convbench("other.failing", SMALL, PYTHONPATH=path)
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "tool", "cure"),
+    [
+        ("graph", "gprof2dot", "pip install gprof2dot"),
+        ("graph", "Graphviz's dot", "apt-get install graphviz"),
+        ("native", "py-spy", "pip install py-spy"),
+        ("trace", "torch", "pip install torch"),
+    ],
+)
+def test_a_missing_tool_is_named_with_its_cure(monkeypatch, tmp_path, option, tool, cure):
+    there = "gprof2dot" if tool == "Graphviz's dot" else ""
+    monkeypatch.setattr(profiling.importlib.util, "find_spec", lambda name: name == there or None)
+    monkeypatch.setattr(profiling.shutil, "which", lambda *_, **__: None)
+    said = sentence(convbench("cpu.loops", SMALL, f"--{option}", tmp_path / "file"))
+    assert said.startswith(f"--{option} needs {tool}, which is not installed: {cure}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_graphviz_is_missing_from_an_empty_path(tmp_path):
+    pytest.importorskip("gprof2dot")
+    said = sentence(finish(start("cpu.loops", SMALL, "--graph", tmp_path / "a.svg", PATH=str(tmp_path))))
+    assert "Graphviz's dot" in said
+
+
+def tool(monkeypatch, tmp_path, script):
+    """A py-spy of our own."""
+    path = tmp_path / "py-spy"
+    path.write_text(f'#!/bin/sh\nwhile [ "$1" != --output ]; do shift; done\n{script}\n')
+    path.chmod(0o755)
+    monkeypatch.setattr(profiling, "_py_spy", lambda: str(path))
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("echo Permission Denied: Try again with sudo >&2; exit 1", profiling.REFUSED),
+        ("echo 'Error: Operation not permitted (os error 1)' >&2; exit 1", profiling.REFUSED),
+        (
+            "echo; echo 'Error: it broke' >&2; echo 'Stack backtrace:' >&2; exit 7",
+            "py-spy ended with status 7: Error: it broke",
+        ),
+        ("exit 9", "py-spy ended with status 9: it printed nothing"),
+        ("echo '<svg></svg>' > $2", "py-spy never saw the process at work in 1 s"),
+    ],
+)
+def test_what_py_spy_cannot_do(monkeypatch, tmp_path, script, words):
+    tool(monkeypatch, tmp_path, script)
+    with pytest.raises(click.ClickException) as caught:
+        profiling.sample(1, 0.1, tmp_path / "a.svg")
+    assert caught.value.message.startswith(words)
+
+
+@pytest.mark.parametrize(("seconds", "rate"), [(0.1, 100), (9, 100), (10, 90), (100, 9), (5000, 1)])
+def test_no_more_stacks_than_can_be_drawn(monkeypatch, tmp_path, seconds, rate):
+    commands = []
+    monkeypatch.setattr(profiling, "_tool", lambda command: commands.append(command))
+    (tmp_path / "a.svg").write_text('total_samples="7"')
+    assert profiling.sample(1, seconds, tmp_path / "a.svg") == 7
+    assert commands[0][commands[0].index("--rate") + 1] == str(rate)
+
+
+@pytest.mark.parametrize("option", TOOLS)
+@pytest.mark.parametrize("path", ["/proc/none/a", "missing/folder/a"])
+def test_a_file_that_cannot_be_written(monkeypatch, option, path):
+    monkeypatch.setattr(profiling, "require_tools", lambda outputs: None)
+    assert sentence(convbench("cpu.loops", SMALL, f"--{option}", path)).startswith(f"cannot write to {path}: ")
+
+
+def test_a_file_for_each():
+    need("graph", "trace")
+    assert (
+        sentence(convbench("cpu.loops", SMALL, "--graph=a", "--trace=./a"))
+        == "--graph, --native and --trace need a file each"
+    )
+
+
+def test_a_file_that_was_there_stays_where_there_is_no_profile(tmp_path):
+    need("trace")
+    (tmp_path / "a.json").write_text("old")
+    sentence(convbench("cpu.none", SMALL, "--trace", tmp_path / "a.json"))
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
+
+
+@pytest.mark.parametrize(("number", "whom"), [(signal.SIGINT, os.killpg), (signal.SIGTERM, os.kill)], ids=["Ctrl-C", "kill"])
+def test_interrupted_nothing_is_left(tmp_path, number, whom):
+    """Ctrl-C reaches everybody at a terminal; with torch, whose kernels are listed in a file meanwhile."""
+    need("native")
+    process = start("cpu.torch", "n1c64h28w28k64r3s3p1", "--native", tmp_path / "a.svg", "--seconds", "60")
+    parent = psutil.Process(process.pid)
+    end = time.monotonic() + 60
+    while process.poll() is None and len(parent.children()) < 2 and time.monotonic() < end:
+        time.sleep(0.05)
+    children = parent.children(recursive=True) if process.poll() is None else []
+    time.sleep(1)  # by now py-spy is sampling, or has been refused
+    if process.poll() is not None and profiling.REFUSED in (said := finish(process).stderr):
+        pytest.skip(said)
+    assert any("py-spy" in child.name() for child in children)
+    whom(process.pid, number)
+    assert sentence(finish(process)) == "interrupted: no profile was written"
+    assert psutil.wait_procs(children, timeout=5)[1] == []
+    assert list(tmp_path.iterdir()) == []
+    assert [child.pid for child in children if Path(f"/tmp/perf-{child.pid}.map").exists()] == []
+
+
+OPERATIONS = ("conv2d", "conv_transpose2d", "conv2d_backward")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("operation", "name"), [(each, name) for each in OPERATIONS for name in impls.names(each, "cpu")])
+def test_every_implementation(tmp_path, operation, name):
+    need(*TOOLS)
+    try:
+        impls.load(name, operation)
+    except impls.Unavailable as error:
+        pytest.skip(str(error))
+    problem = "n1c2h12w12k3r3s3p1"
+    files, _ = profile_to(tmp_path, name, problem, "--operation", operation, "--calls=3", "--seconds=1")
+    place = f"impls/{operation}/{name.replace('.', '/')}.py"
+    assert f"{name.rpartition('.')[2]}:" in texts(files["graph"])
+    assert place in texts(files["native"])
+    assert json.loads(files["trace"].read_text())["traceEvents"]
+    done = convbench(name, problem, "--operation", operation, "--calls=3")
+    assert done.returncode == 0, done.stderr
+    assert f"{operation} ({place}:" in done.stdout
