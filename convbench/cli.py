@@ -18,7 +18,6 @@ from convbench import (
     dashboard,
     export,
     machine,
-    measure,
     plan,
     profiling,
     project,
@@ -28,6 +27,7 @@ from convbench import (
     table,
     trial,
 )
+from convbench import run as measurement
 from convbench.gate import gate, outcome, selftest
 from convbench.gate.accept import Acceptance
 
@@ -71,19 +71,25 @@ def main() -> None:
 
 
 @main.command()
+@click.argument("commits", metavar="[RANGE]", required=False)
+@click.option("--steps", type=click.IntRange(1), metavar="N", help="At most N commits of RANGE: its ends, then the middles.")
 @BENCH
 @IMPLEMENTATION
 @click.option("--quick", is_flag=True, help="A short selection of problems: minutes, not an hour.")
-@click.option("--again", is_flag=True, help="Measure what is there already, too.")
+@click.option("--again", is_flag=True, help="Measure what is there already, too, and build what did not build.")
 @click.option("--busy", is_flag=True, help="Measure even while other things run here.")
-def run(bench: tuple[str, ...], implementation: tuple[str, ...], quick: bool, again: bool, busy: bool) -> None:
-    """Measure HEAD. Interrupted, the same command goes on where it stopped."""
-    out = console()
-    outcome = measure.measure(project.find(), plan.Selection(bench, implementation, quick), again, busy, out)
-    if outcome.failed:
-        raise click.ClickException(
-            f"{outcome.failed} of the cells failed and have no time; `convbench table` names them and says why"
-        )
+def run(commits, steps, bench, implementation, quick, again, busy) -> None:
+    """Measure HEAD, or each commit of RANGE as itself. Interrupted, the same command goes on where it stopped.
+
+    RANGE is asv's: NEW, EXISTING, ALL, TAGS, HASHFILE:FILE, or git's, as main~5..main or COMMIT^!. The newest commit is
+    measured first, then the oldest, then always the one in the middle of the widest gap.
+    """
+    if steps and not commits:
+        raise click.UsageError("--steps says how many commits of a RANGE, and none was given")
+    selection = plan.Selection(bench, implementation, quick)
+    request = measurement.Request(selection, commits, steps, again, busy)
+    if problems := measurement.run(project.find(), request, console()).problems():
+        raise click.ClickException("; ".join(problems))
 
 
 @main.command(name="table")
@@ -231,10 +237,7 @@ def compare_stored(base: str, head: str, bench: tuple[str, ...], machine_name: s
         name = compare.choose_machine(here.results, machine_name, machine.facts()["machine"])
         found = _readable(compare.compare, here.results, name, *commits, known, bench)
         if file is not None:
-            try:
-                file.write_text(json.dumps(compare.document(found), indent=1, allow_nan=False) + "\n", encoding="utf-8")
-            except OSError as error:
-                raise click.ClickException(f"cannot write to {file}: {error.strerror}") from None
+            _write(file, compare.document(found))
     compare.show(found, console())
     sys.exit(compare.exit_status(found.cells))
 
@@ -292,15 +295,16 @@ def _latest(here: project.Project, known: dict, machine_name: str | None, commit
     if machine_name is None:  # this machine, if it has been measured: others' results may be in the repository
         own = machine.facts()["machine"]
         machine_name = own if any(path.parent.name == own for path in files) else None
-    files = [path for path in files if machine_name in (None, path.parent.name)]
-    if commit:
-        full = here.commit(commit)
-        files = [path for path in files if path.name.startswith(full[:8])]
+    full = here.commit(commit) if commit else ""
+    files = [path for path in files if machine_name in (None, path.parent.name) and path.name.startswith(full[:8])]
     for path in reversed(files):
         try:
             return results.load(path, known)
         except results.Unreadable as error:
             results.warn(error)
+    for folder in sorted(path for path in here.results.glob("*") if machine_name in (None, path.name)):
+        if line := results.unbuilt(folder).get(full):
+            raise click.ClickException(f"commit {full[:8]} does not build on {folder.name}: {line['reason']}")
     asked = "".join(f" of {what}" for what in (machine_name, commit) if what)
     raise click.ClickException(f"no results yet{asked} in {here.results.name}/: measure with `convbench run --quick` first")
 
@@ -310,6 +314,13 @@ def _readable(read, *arguments):
         return read(*arguments)
     except results.Unreadable as error:
         raise click.ClickException(str(error)) from None
+
+
+def _write(file: Path, document: dict) -> None:
+    try:
+        file.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise click.ClickException(f"cannot write to {file}: {error.strerror}") from None
 
 
 def _print(cells, notes: table.Notes, as_json: bool, as_csv: bool) -> None:

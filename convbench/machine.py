@@ -16,6 +16,7 @@ from asv.machine import MachineCollection
 
 BUSY = 0.5  # cores in use by others from which a measurement on one core is disturbed
 STOLEN = 0.1  # share of its time that the host takes from this machine, likewise
+MACHINES = "machines.json"  # what convbench.private_asv calls asv's list of machines
 PATIENCE = 20  # seconds to wait for a short disturbance to end, an installation just finished for example
 
 
@@ -46,16 +47,10 @@ def _processor() -> str:
     return name
 
 
-def register() -> str:
-    """Tell asv about this machine, in its own file in the home folder; return the machine's name."""
+def register(folder: Path) -> None:
+    """Tell the asv that works in a private folder about this machine."""
     known = facts()
-    try:
-        MachineCollection.save(known["machine"], known)
-    except OSError as error:
-        raise click.ClickException(
-            f"asv's machine file {MachineCollection.get_machine_file_path()} cannot be written: {error.strerror}"
-        ) from None
-    return known["machine"]
+    MachineCollection.save(known["machine"], known, str(folder / MACHINES))
 
 
 def wait_until_quiet() -> None:
@@ -83,17 +78,26 @@ def stolen() -> float:
     return getattr(psutil.cpu_times(), "steal", 0.0)
 
 
-def busy(seconds: float = 1.0) -> str | None:
-    """Watch for a second; say in words what disturbs, or None."""
+def usage(seconds: float) -> tuple[float, float]:
+    """Watch for some seconds: how many cores are in use, and the share of this machine's time that its host takes."""
     before, start = psutil.cpu_times(), time.monotonic()
     time.sleep(seconds)
     # Taken from the times themselves: psutil's percentages are of a second at least, whatever the interval.
     spent = {name: value - getattr(before, name) for name, value in psutil.cpu_times()._asdict().items()}
-    passed, cores = time.monotonic() - start, psutil.cpu_count() or 1
-    stolen = spent.get("steal", 0.0) / passed / cores
+    passed = time.monotonic() - start
     used = sum(spent.get(name, 0.0) for name in ("user", "nice", "system", "irq", "softirq")) / passed
+    return used, spent.get("steal", 0.0) / passed / (psutil.cpu_count() or 1)
+
+
+def busy(seconds: float = 1.0) -> str | None:
+    """Watch for a second; say in words what disturbs, or None."""
+    return disturbance(*usage(seconds))
+
+
+def disturbance(used: float, stolen: float) -> str | None:
+    """What disturbs a measurement, in words, where that many cores are in use and that share of the time is taken."""
     if used > BUSY:
-        return f"other processes use {used:.1f} of {cores} cores"
+        return f"other processes use {used:.1f} of {psutil.cpu_count() or 1} cores"
     if stolen > STOLEN:
         return f"the host takes {stolen:.0%} of its time"
     return None

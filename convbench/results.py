@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import itertools
 import json
 import math
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,6 +47,12 @@ def benchmarks(folder: Path) -> dict[str, dict[str, Any]]:
     if not isinstance(content, dict):
         raise Unreadable(f"{path.parent.name}/{path.name} is not asv's list of benchmarks")
     return {name: entry for name, entry in content.items() if isinstance(entry, dict)}
+
+
+def machines(folder: Path) -> list[str]:
+    """The machines that have results below a results folder; nothing is read."""
+    files = (path for path in folder.glob("*/*.json") if path.name != "machine.json")
+    return sorted({path.parent.name for path in files if not path.parent.name.startswith(".")})
 
 
 def result_files(folder: Path) -> list[Path]:
@@ -93,6 +101,23 @@ def side_file(path: Path) -> Path:
     return path.with_name(path.stem + ".cells.jsonl")
 
 
+def unbuilt_file(folder: Path) -> Path:
+    """Where the commits that do not build on a machine are listed, in the machine's folder of results."""
+    return folder / "unbuilt.jsonl"
+
+
+def unbuilt(folder: Path) -> dict[str, dict[str, Any]]:
+    """The commits that do not build on a machine, by full hash: {"commit", "environments", "reason"}.
+
+    A line that makes no sense is passed over, as in side files.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for line in _lines(unbuilt_file(folder)):
+        if isinstance(line, dict) and all(isinstance(line.get(key), str) for key in ("commit", "reason")):
+            found[line["commit"]] = line
+    return found
+
+
 def side_lines(path: Path) -> dict[tuple[str, tuple[str, ...]], dict[str, Any]]:
     """The line that counts for each cell, by benchmark and parameters; a line cut short by a crash is passed over.
 
@@ -100,19 +125,24 @@ def side_lines(path: Path) -> dict[tuple[str, tuple[str, ...]], dict[str, Any]]:
     in one process of two is wrong.
     """
     lines: dict[tuple[str, tuple[str, ...]], dict[str, Any]] = {}
-    if not path.is_file():
-        return lines
-    for text in path.read_text(encoding="utf-8").splitlines():
+    for line in _lines(path):
         try:
-            line = json.loads(text)
             cell = line["benchmark"], tuple(line["params"])
             before = lines.get(cell, {})
             same_run = "run" in line and line["run"] == before.get("run")
             if not (same_run and before["status"] == "failed"):
                 lines[cell] = line
-        except (ValueError, KeyError, TypeError):
+        except (KeyError, TypeError):
             continue
     return lines
+
+
+def _lines(path: Path) -> Iterator[Any]:
+    """The content of each line of JSON in a file, which may be missing; lines that are not whole are passed over."""
+    if path.is_file():
+        for text in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            with contextlib.suppress(ValueError):
+                yield json.loads(text)
 
 
 def _rows(name: str, entry: dict, benchmark: dict, lines: dict) -> list[dict[str, Any]]:

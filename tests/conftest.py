@@ -13,7 +13,17 @@ COMPILING = ("cpu.torch_compile", "cpu.numba_stencil")  # seconds for every new 
 FEW = ("plain", "depthwise", "same, even kernel", "strides that differ", "no image", "1")
 TRIED = {*COMPILING, *(f"{name}-{few}" for name in COMPILING for few in FEW)}
 THROUGHOUT = {"test_implementations", "test_arguments", "test_extremes"}
-LONG = ("test_gate", "test_commits", "test_suite", "test_run", "test_blocked", "test_contract", "test_gpu_sources")
+LONG = (
+    "test_gate",
+    "test_faults",
+    "test_range",
+    "test_commits",
+    "test_suite",
+    "test_run",
+    "test_blocked",
+    "test_contract",
+    "test_gpu_sources",
+)
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ import psutil
 import pytest
 from click.testing import CliRunner
 
-from convbench import cli, machine, measure, trial
+from convbench import cli, machine, measure, results, trial
 
 ROOT = Path(__file__).parents[1]
 CONFIGURATION = '{"version": 1, "project": "other", "repo": "."}'
@@ -240,12 +240,13 @@ def test_a_results_file_of_this_commit_that_is_broken(project, monkeypatch):
     store(project)
     (project / "results" / "box" / f"{commit[:8]}-env.json").write_text("{")
 
-    def discover(work, *_):
-        (work / "benchmarks.json").write_text((project / "results" / "benchmarks.json").read_text())
-        (work / "box" / "machine.json").write_text("{}")
+    def build(place, commit):
+        (place.work / "benchmarks.json").write_text((project / "results" / "benchmarks.json").read_text())
+        (place.private / "machine.json").write_text("{}")
+        return measure.Built(commit, results.benchmarks(place.work), ["env"])
 
-    monkeypatch.setattr(measure, "_asv", discover)
-    monkeypatch.setattr(machine, "register", lambda: "box")
+    monkeypatch.setattr(measure, "build", build)
+    monkeypatch.setattr(machine, "facts", lambda: {"machine": "box"})
     assert sentence(inside(project, "run", "--busy")).startswith(f"Error: box/{commit[:8]}-env.json ")
 
 

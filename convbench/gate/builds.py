@@ -73,8 +73,8 @@ def build(project: Project, commits: dict[str, str], work: Path) -> dict[str, Bu
             measure.end(process)
     answer = json.loads(outcome.read_text(encoding="utf-8")) if outcome.is_file() else {}
     if process.returncode or "python" not in answer:
-        cause = f"{measure.cause(log)} {measure.tail(log)}".strip()
-        raise NotBuilt(answer.get("side"), f"{cause} (all of it in {os.path.relpath(log)})")
+        reason = "; ".join(filter(None, (measure.cause(log), measure.tail(log))))
+        raise NotBuilt(answer.get("side"), f"{reason} (all of it in {os.path.relpath(log)})")
     where, own = Path(answer["suite"]["head"]), Path(answer["suite"]["base"])
     return {
         side: Built(work / side, answer["python"], answer["variables"], where, own, answer["environment"]) for side in SIDES

@@ -15,7 +15,7 @@ from asv.config import Config
 from asv.console import log
 from asv.util import ProcessError
 
-PIP = ("note: ", "hint: ", "[end of output]", "╰─>", "[notice]", "ERROR: Failed")  # what pip adds to what a builder says
+from convbench.build import last_words
 
 
 def main(question: dict) -> None:
@@ -68,7 +68,5 @@ if __name__ == "__main__":
     try:
         main(json.loads(sys.argv[1]))
     except ProcessError as error:  # its own words are the last that the log has, not ours
-        for line in (error.stdout or error.stderr or "").splitlines():
-            if not line.strip().startswith(PIP):
-                print(line)
+        print("\n".join(last_words(error)))
         sys.exit(f"status {error.retcode} of {' '.join(error.args)}")

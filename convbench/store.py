@@ -1,0 +1,67 @@
+"""Puts what is finished into the results folder, whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import shutil
+from pathlib import Path
+
+import click
+
+from convbench import results
+
+LONGEST = 500  # characters of a reason, its last ones
+# All but the last name of a path from the file system's root, or of an address: where somebody keeps things. A slash behind a
+# word or a dot is inside a path of the project's own.
+FOLDERS = re.compile(r"(?<![\w.~-])(?:[a-z]+:/+)?/(?:[\w.@+~:-]+/)*(?=[\w.@+~-])")
+
+
+def publish(finished: Path, target: Path) -> None:
+    """Put a finished file where everybody reads, in one step, so that nobody ever sees half of it.
+
+    Raises ClickException where that cannot be written; what was there stays.
+    """
+    beside = target.with_name(f".{target.name}.new")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            shutil.copyfile(finished, beside)
+            beside.replace(target)
+        finally:
+            beside.unlink(missing_ok=True)
+    except OSError as error:
+        raise click.ClickException(f"cannot write to {target}: {error.strerror}") from None
+
+
+def append(lines: Path, target: Path) -> None:
+    """Add lines to a side file; the file as a whole is replaced, so that a crash leaves the old one."""
+    old = target.read_bytes() if target.is_file() else b""
+    if old and not old.endswith(b"\n"):
+        old += b"\n"  # a line that was cut short takes none of ours with it
+    joined = lines.with_name("joined.jsonl")
+    joined.write_bytes(old + lines.read_bytes())
+    publish(joined, target)
+
+
+def keep_unbuilt(folder: Path, commit: str, line: dict | None, work: Path) -> None:
+    """Note in a machine's folder that a commit does not build; with None, that it does."""
+    known = results.unbuilt(folder)
+    if line is None and commit not in known:
+        return
+    known.pop(commit, None)
+    if line is not None:
+        known[commit] = {"commit": commit, **line}
+    listed = work / "unbuilt.jsonl"
+    listed.write_text("".join(json.dumps(line) + "\n" for line in known.values()), encoding="utf-8")
+    publish(listed, results.unbuilt_file(folder))
+
+
+def without_places(text: str) -> str:
+    """A reason to keep, on one line: neither the host nor the folders of the machine are named, and its end says most."""
+    text = FOLDERS.sub("", " ".join(text.split()))
+    host = platform.node()
+    if host:
+        text = re.sub(rf"(?<![\w-]){re.escape(host)}(?![\w-])", "this machine", text)
+    return text[-LONGEST:]
