@@ -16,7 +16,9 @@ from rich.console import Console
 from convbench import (
     compare,
     dashboard,
+    doctor,
     export,
+    history,
     machine,
     plan,
     profiling,
@@ -240,6 +242,42 @@ def compare_stored(base: str, head: str, bench: tuple[str, ...], machine_name: s
             _write(file, compare.document(found))
     compare.show(found, console())
     sys.exit(compare.exit_status(found.cells))
+
+
+@main.command(name="history")
+@BENCH
+@IMPLEMENTATION
+@click.option("--machine", "machine_name", help="Another machine than this one.")
+@click.option("--since", metavar="REV", help="Only commits from this one on.")
+@click.option("--json", "file", type=FILE, metavar="FILE", help="Write the changes here.")
+def show_history(bench, implementation, machine_name: str | None, since: str | None, file: Path | None) -> None:
+    """Where did stored times change, by how much, and with which commit? Measures nothing.
+
+    All series of a machine are judged together; docs/history.md says how, and how often that is right.
+    """
+    here = project.find()
+    known = _readable(results.benchmarks, here.results)
+    plan.check_names(known, implementation)
+    name = compare.choose_machine(here.results, machine_name, machine.facts()["machine"])
+    chain = history.commits(here, since)
+    found = history.history(here.results, name, chain, known, history.Filter(bench, implementation))
+    if file is not None:
+        _write(file, history.document(found))
+    history.show(found, console())
+
+
+@main.command(name="doctor")
+@click.option("--json", "file", type=FILE, metavar="FILE", help="Write what was found here.")
+def see_doctor(file: Path | None) -> None:
+    """Is this machine fit to measure on? Looks at it, measures its noise for a minute, and says what is missing.
+
+    Ends with 0 where it is fit, with reservations or without, and with 1 where it is not.
+    """
+    report = doctor.examine(project.find(), Console(stderr=True))
+    if file is not None:
+        _write(file, doctor.document(report))
+    doctor.show(report, console())
+    sys.exit(report.verdict == doctor.UNFIT)
 
 
 @contextlib.contextmanager

@@ -136,9 +136,9 @@ def worst_first(cells: Iterable[Cell]) -> list[Cell]:
 
 def choose_machine(folder: Path, asked: str | None, own: str) -> str:
     """The machine whose results are meant: the one asked for, else this one, else the only one. Raises Impossible."""
-    there = sorted({path.parent.name for path in results.result_files(folder)})
+    there = results.machines(folder)
     if not there:
-        raise Impossible(f"no results yet in {folder.name}/: measure both commits with `convbench run` first")
+        raise Impossible(f"no results yet in {folder.name}/: measure commits with `convbench run` first")
     if asked is not None:
         if asked not in there:
             raise Impossible(f"no results of the machine {asked!r} in {folder.name}/; there are those of {', '.join(there)}")

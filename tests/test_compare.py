@@ -460,7 +460,7 @@ def test_no_configuration(project):
 
 
 def test_no_results(project):
-    assert "measure both commits with `convbench run` first" in sentence(run(project))
+    assert "measure commits with `convbench run` first" in sentence(run(project))
 
 
 @pytest.mark.parametrize("revisions", [("nonsense", "HEAD"), ("HEAD", "nonsense")])

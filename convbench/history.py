@@ -1,0 +1,341 @@
+"""Every change that stored results show, one machine at a time, in the order of its commits. Measures nothing.
+
+Times of different machines or environments are never in one series: each environment of each machine has its own.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import itertools
+import json
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import click
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from convbench import figures, plan, results, steps
+from convbench.project import Project
+
+NEWEST = 5  # commits of a series among which a single odd one is worth a row: what is older nobody measures again
+KINDS = (steps.STEP, steps.DRIFT, steps.ALONE)
+TITLES = {
+    steps.STEP: "changed",
+    steps.DRIFT: "drifted: a straight line fits as well as a step, so no commit is to blame",
+    steps.ALONE: "seen at one commit alone, which a busy moment may explain: measure it again",
+}
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A commit in the history of HEAD."""
+
+    hash: str
+    subject: str
+
+
+@dataclass(frozen=True)
+class Event:
+    """A change of one cell, after the commit `good` and not after `changed`; most likely at `likely`.
+
+    between: how many commits that is; unbuilt: how many of them do not build.
+    """
+
+    benchmark: str
+    params: tuple[str, ...]
+    environment: str
+    unit: str
+    noise: float
+    change: steps.Change
+    good: Commit
+    changed: Commit
+    likely: Commit
+    between: int
+    unbuilt: int
+
+    @property
+    def cell(self) -> str:
+        return plan.spelling((self.benchmark, self.params))
+
+
+@dataclass(frozen=True)
+class History:
+    """What the series of a machine say.
+
+    commits: those with results, the oldest first. elsewhere: how many more have some and are not in the history of HEAD.
+    unbuilt: commits that do not build, and why. noise: of the median series. passed: single odd commits too old to be told.
+    """
+
+    machine: str
+    environments: tuple[str, ...]
+    commits: tuple[Commit, ...]
+    elsewhere: int
+    unbuilt: tuple[tuple[Commit, str], ...]
+    series: int
+    short: int
+    noise: float
+    passed: int
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which cells are told of; all of them are judged."""
+
+    patterns: tuple[str, ...] = ()
+    implementations: tuple[str, ...] = ()
+
+    def wants(self, name: str, params: Sequence[str], benchmark: dict[str, Any]) -> bool:
+        named = dict(zip(benchmark.get("param_names", []), params, strict=False))
+        own = results.plain(named.get("implementation", ""))
+        if self.implementations and not any(fnmatch.fnmatchcase(own, pattern) for pattern in self.implementations):
+            return False
+        text = plan.spelling((name, tuple(params)))
+        return not self.patterns or any(re.search(pattern, text) for pattern in self.patterns)
+
+
+def commits(project: Project, since: str | None = None) -> list[Commit]:
+    """The commits that led to HEAD by first parents, as asv counts them, the oldest first; from `since` on.
+
+    Raises ClickException where git knows no such commit, or it is not one of them.
+    """
+    lines = project.git("log", "--first-parent", "--reverse", "--format=%H %s", "HEAD").splitlines()
+    found = [Commit(*line.partition(" ")[::2]) for line in lines]
+    if since is None:
+        return found
+    wanted = project.commit(since)
+    places = [place for place, commit in enumerate(found) if commit.hash == wanted]
+    if not places:
+        raise click.ClickException(f"{since} is not in the history of HEAD, by first parents")
+    return found[places[0] :]
+
+
+# What tells a series from all others: environment, benchmark, parameters.
+Key = tuple[str, str, tuple[str, ...]]
+
+
+def history(folder: Path, machine: str, chain: Sequence[Commit], known: dict[str, dict[str, Any]], wanted: Filter) -> History:
+    """Judge all series of a machine over these commits, the oldest first, and keep what is wanted.
+
+    Raises ClickException where there is nothing to judge or to tell.
+    """
+    stored = _read(folder / machine, {commit.hash: i for i, commit in enumerate(chain)}, known)
+    if not stored.values:
+        raise click.ClickException(
+            f"no results of {machine} for a commit from {chain[0].hash[:8]} to {chain[-1].hash[:8]}, HEAD: measure them with "
+            "`convbench run`"
+        )
+    measured = sorted(stored.measured)
+    findings = dict(zip(stored.values, steps.judge(list(stored.series(measured))), strict=True))
+    kept = {key: finding for key, finding in findings.items() if wanted.wants(key[1], key[2], known[key[1]])}
+    if not kept:
+        raise click.ClickException(f"no series of {machine} passes these filters")
+    reasons = {commit: str(line["reason"]) for commit, line in results.unbuilt(folder / machine).items()}
+    events, passed = [], 0
+    for key, finding in kept.items():
+        newest = sorted(stored.values[key])[-NEWEST:]
+        for change in finding.changes:
+            if change.kind == steps.ALONE and measured[change.last] < newest[0]:
+                passed += 1
+            else:
+                unit = known[key[1]].get("unit", "")
+                good, changed, likely = (measured[place] for place in (change.good, change.changed, change.first))
+                between = chain[good + 1 : changed + 1]
+                unbuilt = sum(commit.hash in reasons for commit in between)
+                where = chain[good], chain[changed], chain[likely], len(between), unbuilt
+                events.append(Event(key[1], key[2], key[0], unit, finding.noise, change, *where))
+    noises = [finding.noise for finding in kept.values() if not finding.short]
+    return History(
+        machine,
+        environments=tuple(sorted({key[0] for key in kept})),
+        commits=tuple(chain[i] for i in measured),
+        elsewhere=len(stored.elsewhere),
+        unbuilt=tuple((commit, reasons[commit.hash]) for commit in chain if commit.hash in reasons),
+        series=len(kept),
+        short=sum(finding.short for finding in kept.values()),
+        noise=float(np.median(noises)) if noises else math.nan,
+        passed=passed,
+        events=tuple(sorted(events, key=lambda event: (KINDS.index(event.change.kind), -event.change.ratio, event.cell))),
+    )
+
+
+@dataclass
+class _Stored:
+    """The results of a machine, commits as places in their chain.
+
+    values: by series and commit. spreads: relative, inside a commit. measured: commits with values. elsewhere: the others.
+    """
+
+    values: dict[Key, dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
+    spreads: dict[Key, list[float]] = field(default_factory=lambda: defaultdict(list))
+    measured: set[int] = field(default_factory=set)
+    elsewhere: set[str] = field(default_factory=set)
+
+    def series(self, measured: Sequence[int]) -> Iterable[steps.Series]:
+        for key, row in self.values.items():
+            spread = median(self.spreads[key]) if self.spreads[key] else 0.0
+            yield steps.Series([row.get(place, math.nan) for place in measured], spread)
+
+
+def _read(folder: Path, places: dict[str, int], known: dict[str, dict[str, Any]]) -> _Stored:
+    """Files that cannot be read are named and passed over.
+
+    Not by results.load(), whose data frames would take minutes for a million cells.
+    """
+    stored = _Stored()
+    for path in sorted(folder.glob("*-*.json")):
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            place = places.get(content["commit_hash"])
+            if place is None:
+                stored.elsewhere.add(content["commit_hash"])
+                continue
+            for name, row in content["results"].items():
+                entry = dict(zip(content["result_columns"], row, strict=False))
+                benchmark = known.get(name)
+                # Another version is another measurement.
+                if benchmark is None or (entry.get("version") or benchmark.get("version")) != benchmark.get("version"):
+                    continue
+                for params, value, low, high in _cells(entry):
+                    if not isinstance(value, (int, float)) or not 0 < value < math.inf:
+                        continue
+                    key = content["env_name"], name, params
+                    stored.values[key][place] = value
+                    stored.measured.add(place)
+                    if low is not None and high is not None:
+                        stored.spreads[key].append((high - low) / 2 / value)
+        except (OSError, KeyError, TypeError, AttributeError, ValueError) as error:
+            results.warn(results.Unreadable(f"{folder.name}/{path.name} is not a whole results file of asv: {error!r}"))
+    return stored
+
+
+def _cells(entry: dict[str, Any]) -> Iterable[tuple[tuple[str, ...], Any, float | None, float | None]]:
+    """Parameters, value and quartiles of every cell of a benchmark in a results file."""
+    none = itertools.repeat(None)
+    columns = (entry.get(name) or none for name in ("result", "stats_q_25", "stats_q_75"))
+    return zip(itertools.product(*(entry.get("params") or [])), *columns, strict=False)
+
+
+def document(found: History) -> dict[str, Any]:
+    """The history for programs."""
+    return {
+        "machine": found.machine,
+        "environments": list(found.environments),
+        "commits": [asdict(commit) for commit in found.commits],
+        "commits_elsewhere": found.elsewhere,
+        "unbuilt": [{**asdict(commit), "reason": reason} for commit, reason in found.unbuilt],
+        "series": found.series,
+        "too_short": found.short,
+        "noise": None if math.isnan(found.noise) else found.noise,
+        "single_commits_passed_over": found.passed,
+        "changes": [
+            {
+                "kind": event.change.kind,
+                "benchmark": event.benchmark,
+                "params": list(event.params),
+                "environment": event.environment,
+                "before": event.change.before,
+                "after": event.change.after,
+                "unit": event.unit,
+                "ratio": event.change.ratio,
+                "interval": [event.change.low, event.change.high],
+                "p_value": event.change.doubt,
+                "noise": event.noise,
+                "last_before": event.good.hash,
+                "first_after": event.changed.hash,
+                "likely": asdict(event.likely),
+                "commits_between": event.between,
+                "unbuilt_between": event.unbuilt,
+            }
+            for event in found.events
+        ],
+    }
+
+
+def show(found: History, console: Console) -> None:
+    """Print what changed, the worst first, then what drifted, then what one commit alone shows."""
+    measured = found.commits
+    span = f"{_count(len(measured), 'commit')} with results, {measured[0].hash[:8]} to {measured[-1].hash[:8]}"
+    console.print(Text(f"history of {found.machine}: {span}", style="bold"))
+    judged = f"{found.series} series"
+    if found.short:
+        judged += f", {found.short} of them too short to tell: fewer than {steps.FEWEST} commits have a value"
+    if not math.isnan(found.noise):
+        judged += f"; noise from commit to commit {figures.percent(found.noise)} in the median series"
+    console.print(Text(judged))
+    if found.elsewhere:
+        console.print(Text(f"left out: {_count(found.elsewhere, 'commit')} with results, not in the history of HEAD"))
+    for commit, reason in found.unbuilt:
+        console.print(Text(f"does not build: {commit.hash[:8]} {commit.subject}: {reason}"), highlight=False)
+    for environment in found.environments if len(found.environments) > 1 else ():
+        console.print(Text(f"environment {found.environments.index(environment) + 1}: {environment}"))
+    console.print()
+    for kind in KINDS:
+        events = [event for event in found.events if event.change.kind == kind]
+        if events:
+            console.print(Text(TITLES[kind], style="bold"))
+            console.print(_table(events, found.environments))
+    console.print(Text(_summary(found), style="bold"), highlight=False)
+
+
+def _table(events: Sequence[Event], environments: Sequence[str]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("", overflow="fold")
+    for name in ("before", "after", "ratio", "95 % interval"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("commits", no_wrap=True)
+    table.add_column("", overflow="fold")
+    for event in events:
+        change = event.change
+        # Digits enough for the smallest change to show.
+        spread = min(event.noise, steps.SMALLEST / 2)
+        where = f" [{environments.index(event.environment) + 1}]" if len(environments) > 1 else ""
+        table.add_row(
+            Text(event.cell + where),
+            *(Text(figures.quantity(level, event.unit, spread)) for level in (change.before, change.after)),
+            Text(_ratio(change.ratio)),
+            Text(f"{_ratio(change.low)} to {_ratio(change.high)}"),
+            Text(f"{event.good.hash[:8]}..{event.changed.hash[:8]}"),
+            Text(_blame(event)),
+            style="red" if change.kind == steps.STEP and change.ratio > 1 else None,
+        )
+    return table
+
+
+def _blame(event: Event) -> str:
+    """Whose change it is: the commit, or the likeliest of several."""
+    if event.between == 1:
+        return event.likely.subject
+    among = f"{event.between} commits" + (f", {event.unbuilt} not built" if event.unbuilt else "")
+    return among if event.change.kind == steps.DRIFT else f"{among}; likeliest {event.likely.hash[:8]} {event.likely.subject}"
+
+
+def _ratio(value: float) -> str:
+    return f"{figures.significant(value, 3)}x"
+
+
+def _summary(found: History) -> str:
+    kinds = Counter(event.change.kind for event in found.events)
+    slower = sum(event.change.kind == steps.STEP and event.change.ratio > 1 for event in found.events)
+    parts = [f"{_count(kinds[steps.STEP], 'change')} ({slower} slower, {kinds[steps.STEP] - slower} faster)"]
+    if kinds[steps.DRIFT]:
+        parts.append(f"{kinds[steps.DRIFT]} drifted")
+    if kinds[steps.ALONE]:
+        parts.append(f"{kinds[steps.ALONE]} at one commit alone")
+    if found.passed:
+        parts.append(f"{_count(found.passed, 'older single commit')} passed over")
+    return ", ".join(parts)
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
