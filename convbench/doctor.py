@@ -225,7 +225,7 @@ def _noise_doubts(one: noise.Noise) -> list[Doubt]:
     rounds = one.rounds or noise.MOST + 1
     if rounds <= FEW_ROUNDS:
         return []
-    spread = f"fresh processes of {noise.KINDS[one.kind]} differ by {figures.percent(one.between)}"
+    spread = f"fresh processes of {noise.KINDS[one.kind]}, timed in turn, differ by {figures.percent(one.pair)}"
     reason = f"{spread}, so that {_told(one)}"
     cure = "measure when nothing else runs here, or on a machine of its own"
     return [Doubt(rounds > MANY_ROUNDS, reason, cure)]
@@ -257,7 +257,7 @@ def document(report: Report) -> dict[str, Any]:
 def show(report: Report, console: Console) -> None:
     """Print the facts, the noise, what the implementations lack, and the verdict with its reasons."""
     _section("machine", _facts(report), console)
-    _section("noise, where a round is a pair of fresh processes", _noises(report), console)
+    _section("noise, where a round is two fresh processes whose blocks are timed in turn", _noises(report), console)
     _section("suite", _suite(report.suite), console)
     style = {FIT: "bold green", RESERVATIONS: "bold yellow", UNFIT: "bold red"}[report.verdict]
     doubts = [("not fit" if doubt.grave else "reservation", f"{doubt.reason}; {doubt.cure}") for doubt in report.doubts]
@@ -296,8 +296,8 @@ def _noises(report: Report) -> list[tuple[str, str]]:
     return [
         (
             one.kind,
-            f"{noise.KINDS[one.kind]} in {len(one.seconds)} processes: {figures.percent(one.between)} between them, "
-            f"{figures.percent(one.within)} within one; {_told(one)}",
+            f"{noise.KINDS[one.kind]}, {len(one.ratios)} rounds: {figures.percent(one.pair)} between the two of a round, "
+            f"{figures.percent(one.between)} between all processes, {figures.percent(one.within)} within one; {_told(one)}",
         )
         for one in report.noises
     ]

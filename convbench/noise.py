@@ -1,14 +1,17 @@
-"""How far apart two measurements of the same work lie on this machine: a minute of fresh processes, in turn of two kinds."""
+"""How far apart two measurements of the same work lie on this machine: a minute of fresh processes, two at a time in turn."""
 
 from __future__ import annotations
 
-import json
+import contextlib
 import math
 import os
+import random
+import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -25,7 +28,8 @@ from convbench.gate.pair import POOLS
 
 WORK = Path(__file__).with_name("noise_work.py")
 KINDS = {"compute": "a product of two 128x128 matrices", "memory": "a copy of 32 MiB"}
-ROUNDS = 20  # of one process of each kind
+ROUNDS = 20  # of two processes of each kind
+BLOCKS = 15  # of each of them, as in the gate
 SECONDS = 50.0  # after which no further round begins
 PATIENCE = 60.0  # seconds a process may take; it needs half a second
 SLOWER = 0.05  # the slow-down that is to be found
@@ -35,24 +39,26 @@ MOST = 1000  # rounds that nobody waits for
 
 @dataclass(frozen=True)
 class Noise:
-    """What one kind of work showed. seconds: of a call, the medians of its processes in turn; within: half their typical IQR.
+    """What one kind of work showed in rounds of two processes, whose blocks are timed in turn.
 
-    Both spreads are relative.
+    seconds: of a call, the medians of all processes. ratios: of each round, the log-ratio of its processes. within: half the
+    interquartile range of a typical process, over its median.
     """
 
     kind: str
     seconds: tuple[float, ...]
+    ratios: tuple[float, ...]
     within: float
 
     @property
     def between(self) -> float:
-        """Standard deviation of the processes."""
+        """Relative standard deviation of processes, as they come one after the other."""
         return float(np.std(np.log(self.seconds), ddof=1))
 
     @property
     def pair(self) -> float:
-        """Standard deviation of the ratio of two that follow each other: von Neumann's, which slow drifts leave alone."""
-        return math.sqrt(float(np.mean(np.diff(np.log(self.seconds)) ** 2)))
+        """Standard deviation of the ratio of two that are timed in turn: what the machine does meanwhile, both have."""
+        return float(np.std(self.ratios, ddof=1))
 
     @property
     def rounds(self) -> int | None:
@@ -69,8 +75,8 @@ class Noise:
 
 
 def measure(console: Console) -> list[Noise]:
-    """Run the processes, in turn, for a minute at most. Raises ClickException where one of them ends before its time."""
-    found: dict[str, list[Sequence[float]]] = {kind: [] for kind in KINDS}
+    """Make the rounds, for a minute at most. Raises ClickException where a process ends before its time."""
+    found: dict[str, list[tuple[list[float], list[float]]]] = {kind: [] for kind in KINDS}
     bar = Progress(
         TextColumn("{task.description}"), BarColumn(), console=console, transient=True, disable=not console.is_terminal
     )
@@ -81,26 +87,68 @@ def measure(console: Console) -> list[Noise]:
             if i > 2 and time.monotonic() > give_up:
                 break
             for kind in sorted(KINDS, reverse=bool(i % 2)):
-                found[kind].append(_process(kind))
+                found[kind].append(_round(kind, random.Random(i)))
             bar.advance(task)
-    return [_noise(kind, processes) for kind, processes in found.items()]
+    return [_noise(kind, rounds) for kind, rounds in found.items()]
 
 
-def _noise(kind: str, processes: Sequence[Sequence[float]]) -> Noise:
-    quartiles = [np.quantile(blocks, [0.25, 0.5, 0.75]) for blocks in processes]
+def _noise(kind: str, rounds: Sequence[tuple[list[float], list[float]]]) -> Noise:
+    quartiles = [np.quantile(blocks, [0.25, 0.5, 0.75]) for pair in rounds for blocks in pair]
     within = median(float((high - low) / 2 / middle) for low, middle, high in quartiles)
-    return Noise(kind, tuple(float(middle) for _, middle, _ in quartiles), within)
+    ratios = tuple(float(np.median(np.log(first) - np.log(second))) for first, second in rounds)
+    return Noise(kind, tuple(float(middle) for _, middle, _ in quartiles), ratios, within)
 
 
-def _process(kind: str) -> list[float]:
-    """Seconds of a call in each block of one fresh process, on the last core that may be used."""
+def _round(kind: str, generator: random.Random) -> tuple[list[float], list[float]]:
+    """Seconds of a call in each block of two fresh processes on the last core that may be used, timed in turn."""
+    seconds: tuple[list[float], list[float]] = ([], [])
+    with contextlib.ExitStack() as stack:
+        processes = [stack.enter_context(_process(kind)) for _ in seconds]
+        for process in processes:
+            _answer(process)
+        for _ in range(BLOCKS):
+            for i in generator.sample((0, 1), 2):
+                seconds[i].append(float(_answer(processes[i], "block\n")))
+    return seconds
+
+
+@contextlib.contextmanager
+def _process(kind: str) -> Iterator[subprocess.Popen]:
+    """A fresh process; it has ended when this is left, and is killed where it takes too long."""
     command = [sys.executable, str(WORK), kind, str(machine.core_numbers()[-1])]
     environment = os.environ | {f"{pool}_NUM_THREADS": "1" for pool in POOLS}
-    try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=True)
-        return json.loads(done.stdout)
-    except subprocess.TimeoutExpired:
-        raise click.ClickException(f"a process of the noise measurement took over {PATIENCE:.0f} s") from None
-    except (subprocess.CalledProcessError, ValueError) as error:
-        lines = (getattr(error, "stderr", "") or str(error)).strip().splitlines()
-        raise click.ClickException(f"a process of the noise measurement failed: {lines[-1]}") from None
+    with subprocess.Popen(
+        command,
+        env=environment,
+        text=True,
+        bufsize=1,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        patience = threading.Timer(PATIENCE, process.kill)
+        patience.daemon = True  # nobody waits for it after Ctrl-C
+        patience.start()
+        try:
+            yield process
+        finally:
+            patience.cancel()
+            process.kill()
+            with contextlib.suppress(BrokenPipeError):  # what it did not read any more
+                process.communicate()
+
+
+def _answer(process: subprocess.Popen, question: str = "") -> str:
+    """The next line of a process. Raises ClickException where it is gone."""
+    assert process.stdin is not None  # pipes, all of them
+    assert process.stdout is not None
+    assert process.stderr is not None
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.write(question)
+        process.stdin.flush()
+    if line := process.stdout.readline():
+        return line
+    if process.wait() == -signal.SIGKILL:
+        raise click.ClickException(f"a process of the noise measurement took over {PATIENCE:.0f} s, or was killed")
+    lines = process.stderr.read().strip().splitlines() or ["it said nothing"]
+    raise click.ClickException(f"a process of the noise measurement failed: {lines[-1]}")

@@ -1,17 +1,15 @@
-"""python noise_work.py KIND CORE: one fresh process of the noise measurement; prints the seconds of its blocks as JSON.
+"""python noise_work.py KIND CORE: a fresh process of the noise measurement; prints a block's seconds for each line it reads.
 
 Needs NumPy and nothing of convbench, so that it starts in a fraction of a second.
 """
 
-import json
 import os
 import sys
 from time import perf_counter
 
 import numpy as np
 
-BLOCKS = 15
-BLOCK = 0.01  # seconds, about
+BLOCK = 0.005  # seconds, about
 WARM = 0.1
 
 
@@ -34,13 +32,12 @@ def main(kind, core):
         work()
         count += 1
     number = max(1, round(BLOCK * count / passed))
-    seconds = []
-    for _ in range(BLOCKS):
+    print("ready", flush=True)
+    for _ in sys.stdin:
         start = perf_counter()
         for _ in range(number):
             work()
-        seconds.append((perf_counter() - start) / number)
-    print(json.dumps(seconds))
+        print((perf_counter() - start) / number, flush=True)
 
 
 if __name__ == "__main__":

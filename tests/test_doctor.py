@@ -35,9 +35,11 @@ def body(**other):
     return doctor.Body(**{**facts, "governors": None, "boost": None, "mhz": None, **other})
 
 
-def noisy(spread, kind="compute", within=0.01, processes=20):
-    """Processes that differ from the next by this much, one up and one down."""
-    return noise.Noise(kind, tuple(1e-4 * math.exp(spread / 2 * (-1) ** i) for i in range(processes)), within)
+def noisy(spread, kind="compute", within=0.01, rounds=20):
+    """Rounds whose ratios have this standard deviation, one up and one down; the processes have half of it."""
+    signs = np.array([(-1) ** i for i in range(rounds)])
+    ratios = spread * signs * math.sqrt((rounds - 1) / rounds)
+    return noise.Noise(kind, tuple(1e-4 * np.exp(spread / 2 * np.repeat(signs, 2))), tuple(ratios), within)
 
 
 def report(noises=None, suite=None, **other):
@@ -63,9 +65,13 @@ def report(noises=None, suite=None, **other):
         (
             {"noises": [noisy(0.02), noisy(0.03, "memory")]},
             doctor.RESERVATIONS,
-            ["fresh processes of a copy of 32 MiB differ by 1.5 %, so that"],
+            ["fresh processes of a copy of 32 MiB, timed in turn, differ by 3.0 %, so that"],
         ),
-        ({"noises": [noisy(0.2)]}, doctor.UNFIT, ["fresh processes of a product of two 128x128 matrices differ by 10 %"]),
+        (
+            {"noises": [noisy(0.2)]},
+            doctor.UNFIT,
+            ["fresh processes of a product of two 128x128 matrices, timed in turn, differ by 20 %"],
+        ),
         ({"boost": True, "used": 2.0}, doctor.UNFIT, ["other processes use", "cores may run above"]),
     ],
 )
@@ -82,10 +88,9 @@ def test_verdicts(found, verdict, words):
 @settings(deadline=None)
 @given(st.lists(st.floats(1e-6, 1e-3), min_size=3, max_size=20), st.integers(-20, 20))
 def test_another_unit_changes_nothing(seconds, exponent):
-    one = noise.Noise("compute", tuple(seconds), 0.01)
-    other = noise.Noise("compute", tuple(value * 2.0**exponent for value in seconds), 0.01)
+    one = noise.Noise("compute", tuple(seconds), (0.0, 0.1), 0.01)
+    other = noise.Noise("compute", tuple(value * 2.0**exponent for value in seconds), (0.0, 0.1), 0.01)
     assert other.between == pytest.approx(one.between, abs=1e-9)
-    assert other.pair == pytest.approx(one.pair, abs=1e-9)
 
 
 @settings(deadline=None)
@@ -119,38 +124,41 @@ def test_what_ran_beside_the_noise_measurement(others, verdict):
     assert reasons == ["other processes used 0.9 cores while the noise was measured"] * (verdict == doctor.UNFIT)
 
 
-def test_a_drift_is_no_difference_between_neighbours():
-    drifting = noise.Noise("compute", tuple(np.linspace(1, 1.2, 20)), 0.01)
-    assert drifting.between > 5 * drifting.pair
-    assert noisy(0.0).rounds == 2
+def test_a_drift_is_no_difference_between_the_two_of_a_round():
+    drifting = noise._noise("compute", [([1 + i / 20] * 3, [1 + i / 20] * 3) for i in range(20)])
+    assert drifting.between > 0.1
+    assert drifting.pair == 0
+    assert drifting.rounds == 2
     assert noisy(1.0).rounds is None
 
 
 def test_measured_in_fresh_processes(monkeypatch):
     monkeypatch.setattr(noise, "ROUNDS", 3)
     started = []
-    run = subprocess.run
-    monkeypatch.setattr(subprocess, "run", lambda command, **more: started.append(command[2]) or run(command, **more))
+    process = noise._process
+    monkeypatch.setattr(noise, "_process", lambda kind: started.append(kind) or process(kind))
     found = noise.measure(NOWHERE)
-    assert started == ["compute", "memory", "memory", "compute", "compute", "memory"]
+    kinds = ["compute", "memory", "memory", "compute", "compute", "memory"]
+    assert started == [kind for kind in kinds for _ in range(2)]
     assert [one.kind for one in found] == ["compute", "memory"]
     for one in found:
-        assert len(one.seconds) == 3
+        assert len(one.seconds) == 6
+        assert len(one.ratios) == 3
         assert all(1e-6 < value < 1 for value in one.seconds)
         assert one.within >= 0
 
 
 def test_it_ends_in_time(monkeypatch):
     monkeypatch.setattr(noise, "SECONDS", 0.0)
-    monkeypatch.setattr(noise, "_process", lambda kind: [1.0, 1.1, 1.2])
-    assert [len(one.seconds) for one in noise.measure(NOWHERE)] == [3, 3]
+    monkeypatch.setattr(noise, "_round", lambda kind, generator: ([1.0, 1.1, 1.2], [1.0, 1.2, 1.1]))
+    assert [len(one.ratios) for one in noise.measure(NOWHERE)] == [3, 3]
 
 
 @pytest.mark.parametrize(
     ("program", "words"),
     [
         ("import sys; sys.exit('no memory')", "failed: no memory"),
-        ("print('[1,')", "failed: Expecting value"),
+        ("print('ready')", "failed: it said nothing"),
         ("import time; time.sleep(9)", "took over 1 s"),
     ],
 )
@@ -254,7 +262,7 @@ def project(tmp_path, monkeypatch):
     (folder / "asv.conf.json").write_text('{"version": 1, "project": "other", "repo": "."}')
     monkeypatch.chdir(folder)
     monkeypatch.setattr(noise, "ROUNDS", 3)
-    monkeypatch.setattr(noise, "_process", lambda kind: [1e-3, 1.001e-3, 1.002e-3])
+    monkeypatch.setattr(noise, "_round", lambda kind, generator: ([1e-3, 1.001e-3], [1.001e-3, 1e-3]))
     monkeypatch.setattr(machine, "usage", lambda seconds: (0.0, 0.0))
     monkeypatch.setattr(doctor, "_spent_by_others", lambda: 0.0)
     monkeypatch.setattr(doctor, "SYSTEM", folder)
