@@ -153,6 +153,7 @@ def _run(run: results.Run, known: dict, benchmarks: list[dict], names: list[str]
         "reason": [reasons.setdefault(str(text), len(reasons)) if pd.notna(text) else None for text in cells.reason],
         "held_by": [held if pd.notna(held) else None for held in cells.held_by],
         "text": [_text(cell) for cell in cells.itertuples()],
+        "rate": [_rate(cell) for cell in cells.itertuples()],
         "details": [_details(cell) for cell in cells.itertuples()],
     }
     columns |= {name: [_number(value) for value in cells[name]] for name in NUMBERS}
@@ -210,6 +211,13 @@ def _text(cell: Any) -> str:
     spread = cell.spread if pd.notna(cell.spread) else None
     text = figures.quantity(cell.value, cell.unit, spread)
     return text if spread is None else f"{text} ±{figures.percent(spread)}"
+
+
+def _rate(cell: Any) -> str:
+    """Effective rate and share of the limit, where they are known."""
+    rate = f"{figures.significant(cell.effective_gflops, 3)} GFLOP/s" if pd.notna(cell.effective_gflops) else ""
+    share = figures.percent(cell.percent_of_limit / 100) if pd.notna(cell.percent_of_limit) else ""
+    return ", ".join(filter(None, (rate, share)))
 
 
 def _details(cell: Any) -> str:

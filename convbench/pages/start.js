@@ -32,7 +32,7 @@ function changed(event) {
   }
   if (event.target.id === "benchmark") state.cell = state.fixed = null;
   remember();
-  if (event.target.id === "run") readState();
+  if (["machine", "run"].includes(event.target.id)) readState();
   draw();
 }
 

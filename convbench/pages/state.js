@@ -4,7 +4,7 @@
 
 const page = JSON.parse(document.getElementById("data").textContent);
 const element = (id) => document.getElementById(id);
-const FILTERS = ["run", "benchmark", "threads", "device"];
+const FILTERS = ["machine", "run", "benchmark", "threads", "device"];
 const CHOICES = ["fixed", "problem"]; // selects that belong to one section
 const LONGEST = 80; // characters of a name that are shown; the rest is in its title
 
@@ -70,7 +70,10 @@ function readState() {
   const given = new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
   state = { without: (given.get("without") || "").split(",").filter(Boolean), cell: given.get("cell") };
   for (const name of [...FILTERS, ...CHOICES]) state[name] = given.get(name);
-  state.run = options(element("run"), page.runs.map((one) => [one.id, `${one.machine}, ${one.commit.slice(0, 8)}, ${one.measured}`]), state.run);
+  const machines = unique(page.runs.map((one) => one.machine));
+  state.machine = options(element("machine"), [["all", "any"], ...machines.map((name) => [name, name])], state.machine);
+  const runs = page.runs.filter((one) => state.machine === "all" || one.machine === state.machine);
+  state.run = options(element("run"), runs.map((one) => [one.id, `${one.machine}, ${one.commit.slice(0, 8)}, ${one.measured}`]), state.run);
   readRun();
   const counts = page.benchmarks.map((_, i) => cells.filter((cell) => cell.benchmark === i && timed(cell)).length);
   const order = page.benchmarks.map((one, i) => [i, one.name]).filter(([i]) => cells.some((cell) => cell.benchmark === i));
@@ -97,7 +100,7 @@ function readState() {
 
 function address() {
   const known = new URLSearchParams();
-  for (const name of ["run", "threads", "device", ...CHOICES]) if (state[name] && state[name] !== "all") known.set(name, state[name]);
+  for (const name of ["machine", "run", "threads", "device", ...CHOICES]) if (state[name] && state[name] !== "all") known.set(name, state[name]);
   if (benchmark()) known.set("benchmark", benchmark().name);
   if (state.without.length) known.set("without", state.without.join(","));
   if (state.cell) known.set("cell", state.cell);

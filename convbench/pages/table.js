@@ -50,6 +50,7 @@ function place(cell, best) {
     return spot;
   }
   spot.dataset.value = cell.value;
+  spot.title = cell.details;
   spot.append(make("span", cell.text + (cell.reason === null ? "" : " !")));
   if (best && positive(cell)) {
     const ratio = cell.value / best.value;
@@ -61,6 +62,7 @@ function place(cell, best) {
     spot.style.background = `hsl(205 55% ${share <= 0.5 ? 95 - 70 * share : 55 - 30 * share}%)`;
     if (share > 0.5) spot.style.color = "#fff";
   }
+  if (cell.rate) spot.append(make("span", cell.rate, { class: "times" }));
   return spot;
 }
 
