@@ -48,7 +48,7 @@ class Roofline:
 def from_cells(cells: pd.DataFrame, benchmarks: dict[str, dict[str, Any]]) -> Roofline:
     """Collect the ceilings among measured cells: those of benchmarks that carry an attribute `ceilings`."""
     roof = Roofline()
-    for cell in cells[cells.status == "ok"].itertuples():
+    for cell in cells[(cells.status == "ok") & (cells.value > 0)].itertuples():
         ceilings = benchmarks.get(cell.benchmark, {}).get("ceilings", {})
         if cell.params and cell.params[0] in ceilings and pd.notna(cell.threads):
             roof.add(ceilings[cell.params[0]], int(cell.threads), cell.value)

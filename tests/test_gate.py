@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import os
 import re
 import resource
@@ -386,8 +387,8 @@ def test_times_are_those_of_a_call(identical):
     for name, cell in cells(identical).items():
         expected = 2e-3 if name == "timeraw_spin" else 200e-6
         if cell["rounds"]:
-            for seconds in (cell["before"], cell["after"]):
-                assert expected * 0.99 < seconds < expected * 3, name
+            # Each side's is this one split by the ratio, and in few rounds on a busy machine the ratio may be off.
+            assert expected * 0.99 < math.sqrt(cell["before"] * cell["after"]) < expected * 3, name
 
 
 def test_arrays_are_compared(identical):

@@ -21,7 +21,14 @@ class Comparison(OutputPublisher):
 
     @classmethod
     def publish(cls, conf, repo, benchmarks, graphs, revisions) -> None:
-        """Called by asv when its graphs are saved."""
+        """Called by asv when its graphs are saved, and before it writes what its own pages need: nothing may end it here."""
+        try:
+            cls._write(conf, benchmarks, graphs, revisions)
+        except Exception as error:
+            log.error(f"comparison.html could not be written: {type(error).__name__}: {error}")
+
+    @staticmethod
+    def _write(conf, benchmarks, graphs, revisions) -> None:
         from convbench.pages import changes, document, render
 
         html = Path(conf.html_dir)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
+from asv.util import is_na
+
 from convbench import figures, plan
 
+FEWEST = 2  # commits on either side of a change: a step between two single ones may be noise
 MOST = 500  # changes on the page, the largest first; asv's own regressions page has all that are for the worse
 
 
@@ -26,17 +29,21 @@ def changes(benchmarks: Mapping[str, dict[str, Any]], graphs: Any, commits: Mapp
             continue
         cells = list(itertools.product(*benchmark["params"])) or [()]
         series = [graph.get_steps()] if graph.scalar_series else graph.get_steps()
+        data = graph.get_data()
         where = {name: value for name, value in graph.params.items() if name in several and value}
-        for params, steps in zip(cells, series, strict=False):
-            rows += [_row(benchmark, params, pair, commits, where) for pair in _pairs(steps)]
+        for i, (params, steps) in enumerate(zip(cells, series, strict=False)):
+            values = {revision: value if graph.scalar_series else value[i] for revision, value, _ in data}
+            measured = [revision for revision, value in values.items() if not is_na(value)]
+            rows += [_row(benchmark, params, pair, commits, where) for pair in _pairs(steps, measured)]
     rows.sort(key=lambda row: abs(math.log(row["ratio"])), reverse=True)
     return {"rows": rows[:MOST], "left_out": max(0, len(rows) - MOST)}
 
 
-def _pairs(steps: Iterable[tuple]) -> Iterable[tuple[tuple, tuple]]:
-    """Neighbouring pieces of a series that have a ratio."""
+def _pairs(steps: Iterable[tuple], measured: Sequence[int]) -> Iterable[tuple[tuple, tuple]]:
+    """Neighbouring pieces of a series that have a ratio, and FEWEST commits each."""
     for before, after in itertools.pairwise(steps):
-        if before[2] > 0 and after[2] > 0 and 0 < after[2] / before[2] < math.inf:
+        fewest = min(sum(left <= revision < right for revision in measured) for left, right, *_ in (before, after))
+        if fewest >= FEWEST and before[2] > 0 and after[2] > 0 and 0 < after[2] / before[2] < math.inf:
             yield before, after
 
 

@@ -39,6 +39,7 @@ def document(project: str, folder: Path, changes: dict[str, Any], gallery: Path)
         known = {}
         passed_over.append(str(error))
     compared = {name: entry for name, entry in known.items() if "implementation" in entry.get("param_names", [])}
+    compared = {name: entry for name, entry in compared.items() if len(entry.get("params", [])) == len(entry["param_names"])}
     declared: dict[str, dict] = {}
     for entry in compared.values():
         known_here = entry.get("implementations", {})
@@ -50,6 +51,8 @@ def document(project: str, folder: Path, changes: dict[str, Any], gallery: Path)
             run = _run(results.load(path, known), known, benchmarks, list(declared))
         except results.Unreadable as error:
             passed_over.append(str(error))
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # JSON, but of another shape
+            passed_over.append(f"{path.parent.name}/{path.name} makes no sense: {error!r}")
         else:
             if run["cells"]["benchmark"]:
                 runs.append(run)
@@ -103,7 +106,8 @@ def _benchmark(name: str, entry: dict[str, Any], names: list[str]) -> dict[str, 
     for raw in itertools.product(*(values[i] for i in others)):
         named = dict(zip((entry["param_names"][i] for i in others), raw, strict=True))
         problem = problems.get(named.get(axis, ""), {})
-        facts = {key: problem.get(key) for key in ("label", "dtype", "flops", "bytes")}
+        facts = {key: problem.get(key) for key in ("label", "dtype")}
+        facts |= {key: _number(problem.get(key)) for key in ("flops", "bytes")}
         rows.append({"values": list(map(results.plain, raw)), "raw": list(raw), **facts})
     return {
         "name": name,
@@ -138,7 +142,9 @@ def _run(run: results.Run, known: dict, benchmarks: list[dict], names: list[str]
     roof = roofline.from_cells(run.cells, known)
     places = {benchmark["name"]: i for i, benchmark in enumerate(benchmarks)}
     indices = [{tuple(row["raw"]): i for i, row in enumerate(benchmark["rows"])} for benchmark in benchmarks]
-    cells = run.cells[run.cells.benchmark.isin(places) & (run.cells.status != "not measured")]
+    cells = run.cells[run.cells.benchmark.isin(places)]
+    absent = cells[cells.status == "not measured"].benchmark.value_counts()
+    cells = cells[cells.status != "not measured"]
     rows = [_index(cell, benchmarks[places[cell.benchmark]], indices[places[cell.benchmark]]) for cell in cells.itertuples()]
     # An older run may have rows and implementations that the suite has no more; asv leaves them out as well.
     here = [row is not None for row in rows]
@@ -169,6 +175,7 @@ def _run(run: results.Run, known: dict, benchmarks: list[dict], names: list[str]
             ],
         },
         "reasons": list(reasons),
+        "absent": [int(absent.get(benchmark["name"], 0)) for benchmark in benchmarks],
         "cells": columns,
     }
 

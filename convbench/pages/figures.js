@@ -12,7 +12,8 @@ function library() {
 
 function figure(section, traces, layout, words) {
   const plot = document.querySelector(`#${section} .plot`);
-  document.querySelector(`#${section} .words`).textContent = words;
+  const filtered = state.threads !== "all" || state.device !== "all" || state.without.length;
+  document.querySelector(`#${section} .words`).textContent = !traces.length && filtered ? "Nothing that passes these filters can be drawn here." : words;
   if (!traces.length) {
     if (window.Plotly) Plotly.purge(plot);
     plot.replaceChildren();
@@ -146,7 +147,8 @@ function drawRoofline() {
   const held = (what) => same.filter((cell) => cell.held_by === what).length;
   const limited = same.filter((cell) => cell.percent_of_limit !== null);
   const closest = limited.length ? limited.reduce((a, b) => (a.percent_of_limit >= b.percent_of_limit ? a : b)) : null;
-  let words = `On ${threads} thread${threads > 1 ? "s" : ""}: ${held("compute")} cells are compute-bound, ${held("memory")} memory-bound, ${held("overhead")} overhead-bound.`;
+  const half = limited.filter((cell) => cell.percent_of_limit >= 50).length;
+  let words = `On ${threads} thread${threads > 1 ? "s" : ""}: by the lower roof ${held("compute")} cells are compute-bound and ${held("memory")} memory-bound, of which ${half} reach half of it; ${held("overhead")} are overhead-bound.`;
   if (closest) words += ` Closest to its limit: ${short(nameOf(closest))} on ${short(rowName(closest.benchmark, closest.row))} (${closest.details}).`;
   figure("roofline", traces, { xaxis: axis("FLOP / byte"), yaxis: axis("effective GFLOP/s") }, words);
 }
@@ -184,8 +186,8 @@ function drawScaling() {
   const counts = unique(points.map((cell) => cell.threads)).sort((a, b) => a - b);
   traces.push({ x: counts, y: counts, mode: "lines", line: { dash: "dash", color: "#333" }, name: "as many as threads", hoverinfo: "skip" });
   ends.sort((a, b) => b[0] - a[0]);
-  const words = ends.map(([ratio, i, threads]) => `${short(page.implementations[i].name)} ${ratio.toFixed(2)}`).slice(0, 8).join(", ");
-  figure("scaling", traces, { xaxis: { title: { text: "threads" }, tickvals: counts }, yaxis: { title: { text: "times as fast as on one" }, rangemode: "tozero" } }, `${one.name}, on ${ends[0][2]} threads: ${words}.`);
+  const words = ends.map(([ratio, i, threads]) => `${short(page.implementations[i].name)} ${ratio.toFixed(2)} times on ${threads}`).slice(0, 8).join(", ");
+  figure("scaling", traces, { xaxis: { title: { text: "threads" }, tickvals: counts }, yaxis: { title: { text: "times as fast as on one" }, rangemode: "tozero" } }, `${one.name}: ${words}.`);
 }
 
 function scatter(section, pairs, vertical, words) {

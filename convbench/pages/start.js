@@ -38,7 +38,7 @@ function changed(event) {
 
 function start() {
   if (!page.runs.length) {
-    const asked = page.benchmarks.length ? "No results of these benchmarks can be read yet." : "No benchmark of this suite has a parameter called implementation, so there is nothing to compare.";
+    const asked = page.benchmarks.length ? "No results of these benchmarks have a time yet." : "No benchmark of this suite has a parameter called implementation, so there is nothing to compare.";
     element("nothing").textContent = asked;
     element("nothing").hidden = false;
     element("filters").hidden = true;
@@ -52,7 +52,8 @@ function start() {
   element("filters").addEventListener("submit", (event) => event.preventDefault());
   element("filters").addEventListener("reset", (event) => {
     event.preventDefault();
-    history.replaceState(null, "", "#");
+    Object.assign(state, { threads: "all", device: "all", without: [] });
+    remember();
     readState();
     draw();
   });

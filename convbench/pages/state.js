@@ -68,11 +68,14 @@ const rowName = (index, row) => page.benchmarks[index].rows[row].values.join(", 
 
 function readState() {
   const given = new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");
-  state = { without: (given.get("without") || "").split(",").filter(Boolean), cell: given.get("cell") };
+  state = { without: given.getAll("without"), cell: given.get("cell") };
   for (const name of [...FILTERS, ...CHOICES]) state[name] = given.get(name);
   const machines = unique(page.runs.map((one) => one.machine));
   state.machine = options(element("machine"), [["all", "any"], ...machines.map((name) => [name, name])], state.machine);
   const runs = page.runs.filter((one) => state.machine === "all" || one.machine === state.machine);
+  const gone = state.run && !page.runs.some((one) => one.id === state.run);
+  element("nothing").hidden = !gone;
+  if (gone) element("nothing").textContent = `The run ${short(state.run)}, which the address names, is not on this page; this is the newest.`;
   state.run = options(element("run"), runs.map((one) => [one.id, `${one.machine}, ${one.commit.slice(0, 8)}, ${one.measured}`]), state.run);
   readRun();
   const counts = page.benchmarks.map((_, i) => cells.filter((cell) => cell.benchmark === i && timed(cell)).length);
@@ -102,7 +105,7 @@ function address() {
   const known = new URLSearchParams();
   for (const name of ["machine", "run", "threads", "device", ...CHOICES]) if (state[name] && state[name] !== "all") known.set(name, state[name]);
   if (benchmark()) known.set("benchmark", benchmark().name);
-  if (state.without.length) known.set("without", state.without.join(","));
+  for (const family of state.without) known.append("without", family);
   if (state.cell) known.set("cell", state.cell);
   return "#" + known;
 }

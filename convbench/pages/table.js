@@ -5,14 +5,16 @@ function drawWins() {
   const all = mine();
   const groups = byRow(all);
   const columns = unique(all.filter((cell) => timed(cell) || cell.status === "failed").map((cell) => cell.implementation));
-  columns.sort((a, b) => a - b);
+  const bests = new Map();
+  for (const group of groups.values()) for (const cell of group) if (isBest(cell, fastest(group))) bests.set(cell.implementation, (bests.get(cell.implementation) || 0) + 1);
+  columns.sort((a, b) => (bests.get(b) || 0) - (bests.get(a) || 0) || a - b);
   const head = make("tr");
   head.append(make("th", benchmark().params.join(", ") || "cell", { scope: "col" }));
   head.append(...columns.map((i) => broken(make("th", page.implementations[i].name, { scope: "col" }))));
   const body = make("tbody");
   for (const [row, group] of groups) {
     if (!group.some((cell) => columns.includes(cell.implementation) && cell.status !== "skipped")) continue;
-    const best = group.filter(positive).reduce((a, b) => (a && a.value <= b.value ? a : b), null);
+    const best = fastest(group);
     const line = make("tr");
     line.append(make("th", rowName(state.benchmark, row), { scope: "row" }));
     for (const i of columns) line.append(place(group.find((cell) => cell.implementation === i), best));
@@ -25,6 +27,13 @@ function drawWins() {
   if (first) first.tabIndex = 0;
   tell(all.find((cell) => key(cell) === state.cell));
   drawWithout(all);
+}
+
+const fastest = (group) => group.filter(timed).reduce((a, b) => (a && a.value <= b.value ? a : b), null);
+
+// The best, or one that cannot be told from it.
+function isBest(cell, best) {
+  return timed(cell) && (cell.value === best.value || (cell.q25 !== null && best.q75 !== null && cell.q25 <= best.q75));
 }
 
 function byRow(all) {
@@ -52,11 +61,12 @@ function place(cell, best) {
   spot.dataset.value = cell.value;
   spot.title = cell.details;
   spot.append(make("span", cell.text + (cell.reason === null ? "" : " !")));
-  if (best && positive(cell)) {
+  const equal = isBest(cell, best);
+  spot.classList.toggle("best", equal);
+  if (equal) spot.append(make("span", "★", { class: "times" }));
+  if (best.value > 0) {
     const ratio = cell.value / best.value;
-    const equal = cell === best || (cell.q25 !== null && best.q75 !== null && cell.q25 <= best.q75);
-    spot.classList.toggle("best", equal);
-    spot.append(make("span", equal ? "★" : `${times(ratio)}×`, { class: "times" }));
+    if (!equal) spot.append(make("span", `${times(ratio)}×`, { class: "times" }));
     // Dark on light up to ten times the best, light on dark beyond: between the two neither could be read.
     const share = Math.min(1, Math.log10(ratio) / 2);
     spot.style.background = `hsl(205 55% ${share <= 0.5 ? 95 - 70 * share : 55 - 30 * share}%)`;
@@ -75,7 +85,7 @@ function tell(cell) {
   const words = element("cell");
   for (const spot of element("table").querySelectorAll("td[aria-selected]")) spot.removeAttribute("aria-selected");
   if (!cell) {
-    words.textContent = "Choose a cell to see what is known of it.";
+    words.textContent = mine().some(timed) ? "Choose a cell to see what is known of it." : "Nothing that passes these filters has a time.";
     return;
   }
   const spot = element("table").querySelector(`td[data-cell="${CSS.escape(key(cell))}"]`);
@@ -109,6 +119,12 @@ function drawWithout(all) {
     item.textContent = `${who.join(", ")}: ${why}`;
     return item;
   });
+  const absent = run().absent[state.benchmark];
+  if (absent) {
+    const item = make("li");
+    item.textContent = `${absent} cells have no value in the results file: they were not asked for, or skipped without a reason.`;
+    list.push(item);
+  }
   const box = element("without");
   box.hidden = !list.length;
   box.querySelector("summary").textContent = `Without a time, and why (${list.length} reasons)`;
