@@ -28,6 +28,7 @@ from convbench.project import Project
 GRACE = 10  # seconds asv gets to end by itself when interrupted, before all its processes are killed
 LITTLE = 1 << 20  # bytes that are left on a disk which counts as full
 
+KILLED = "the process that starts the cells was killed, for want of memory most likely"
 PINNED = "Could not find a version that satisfies"
 # Words in a build's log, and what they mean for the person who reads them.
 CAUSES = {
@@ -37,7 +38,9 @@ CAUSES = {
     "Killed signal terminated program": "the compiler was killed, for want of memory most likely",
     PINNED: "asv.conf.json pins a library that this Python cannot have",
     "Temporary failure in name resolution": "the package index cannot be reached, and asv's environment is installed from it",
-    "did not receive data from socket": "the process that starts the cells was killed, for want of memory most likely",
+    # asv says the one or the other, by which of them it notices first.
+    "did not receive data from socket": KILLED,
+    "Process exited with code -9": KILLED,
 }
 
 

@@ -164,6 +164,7 @@ for pool, call in work.items():
 """
 
 
+@pytest.mark.alone
 def test_after_the_preimport_a_forked_child_runs_each_thread_pool_within_five_seconds():
     # The first call compiles Numba's kernel, which the five seconds are not about.
     python(
