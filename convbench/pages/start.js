@@ -1,6 +1,7 @@
 // A figure is drawn when it comes into view, and again when what it shows has changed.
 
 const DRAWN = { wins: drawWins, curves: drawCurves, roofline: drawRoofline, scaling: drawScaling, memory: drawMemory, error: drawError };
+const PAINT = 300; // milliseconds in which the table comes onto the screen
 const stale = new Set();
 const seen = new IntersectionObserver((entries) => entries.filter((entry) => entry.isIntersecting).forEach((entry) => refresh(entry.target.id)), { rootMargin: "300px" });
 
@@ -8,6 +9,15 @@ function refresh(section) {
   if (!stale.has(section)) return;
   stale.delete(section);
   DRAWN[section]();
+}
+
+// Figures wait until the table is on the screen: the plotting library takes a second to be read, and many lines another.
+function refreshVisible() {
+  if (document.readyState !== "complete") return;
+  for (const section of stale) {
+    const box = element(section).getBoundingClientRect();
+    if (box.top < window.innerHeight + 300 && box.bottom > -300) refresh(section);
+  }
 }
 
 function draw() {
@@ -19,9 +29,9 @@ function draw() {
   for (const node of document.querySelectorAll(".source")) node.textContent = source.join(" · ");
   for (const section of Object.keys(DRAWN)) {
     stale.add(section);
-    const box = element(section).getBoundingClientRect();
-    if (box.top < window.innerHeight + 300 && box.bottom > -300) refresh(section);
   }
+  refresh("wins");
+  setTimeout(refreshVisible, PAINT);
 }
 
 function changed(event) {
@@ -47,7 +57,8 @@ function start() {
   }
   readState();
   draw();
-  for (const section of Object.keys(DRAWN)) seen.observe(element(section));
+  const watch = () => Object.keys(DRAWN).forEach((section) => seen.observe(element(section)));
+  window.addEventListener("load", () => setTimeout(watch, PAINT)); // which draws those that are in view
   element("filters").addEventListener("change", changed);
   element("filters").addEventListener("submit", (event) => event.preventDefault());
   element("filters").addEventListener("reset", (event) => {
