@@ -48,10 +48,11 @@ def opened(browser):
     """Opens a page in a browser that no network answers; what goes wrong in it fails the test."""
     contexts, wrong = [], []
 
-    def open_page(path, address="", width=1280):
+    def open_page(path, address="", width=1280, first=""):
         context = browser.new_context(viewport={"width": width, "height": 900}, offline=True)
         contexts.append(context)
         page = context.new_page()
+        page.add_init_script(first)
         page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("request", lambda request: wrong.append(request.url) if request.url.startswith("http") else None)
@@ -147,6 +148,19 @@ def test_figures_have_their_words(published, opened, section, words):
     page.locator(f"#{section}").scroll_into_view_if_needed()
     page.locator(f"#{section} .main-svg").first.wait_for()
     assert page.locator(f"#{section} .words").inner_text() == words
+
+
+def test_figures_have_their_place_before_they_are_drawn(published, opened):
+    top = "document.getElementById('error').getBoundingClientRect().top + scrollY"
+    page = opened(
+        published.page,
+        f"#benchmark={SWEEP['name']}",
+        first=f"addEventListener('DOMContentLoaded', () => window.early = {top})",
+    )
+    for section in ("curves", "roofline", "scaling", "memory", "error"):
+        page.locator(f"#{section}").scroll_into_view_if_needed()
+        page.locator(f"#{section} .main-svg").first.wait_for()
+    assert abs(page.evaluate(f"{top} - window.early")) < 200  # sentences, which come with them
 
 
 def test_every_figure_has_its_source(published, opened):

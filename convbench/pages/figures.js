@@ -14,7 +14,8 @@ function figure(section, traces, layout, words) {
   const plot = document.querySelector(`#${section} .plot`);
   const filtered = state.threads !== "all" || state.device !== "all" || state.without.length;
   document.querySelector(`#${section} .words`).textContent = !traces.length && filtered ? "Nothing that passes these filters can be drawn here." : words;
-  if (!traces.length) {
+  plot.hidden = !traces.length;
+  if (plot.hidden) {
     if (window.Plotly) Plotly.purge(plot);
     plot.replaceChildren();
     return;
