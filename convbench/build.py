@@ -27,14 +27,20 @@ PIP = (
 )
 
 
+def load(configuration: str) -> Config:
+    """A project's configuration, with the plugins that it names."""
+    conf = Config.load(configuration)
+    for plugin in conf.plugins:
+        plugin_manager.plugin_manager.import_plugin(plugin)
+    return conf
+
+
 def build(configuration: str, commit: str) -> dict:
     """Build and install a commit: {"environments": [names], "reason": its builder's last words, or None where it builds}.
 
     An environment that cannot be made is no fault of the commit; it raises what asv raises.
     """
-    conf = Config.load(configuration)
-    for plugin in conf.plugins:
-        plugin_manager.plugin_manager.import_plugin(plugin)
+    conf = load(configuration)
     repository = repo.get_repo(conf)
     repository.pull()
     environments = list(environment.get_environments(conf, None))

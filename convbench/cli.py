@@ -13,25 +13,8 @@ import click
 import numpy as np
 from rich.console import Console
 
-from convbench import (
-    compare,
-    dashboard,
-    doctor,
-    export,
-    history,
-    machine,
-    plan,
-    profiling,
-    project,
-    results,
-    roofline,
-    speed,
-    table,
-    trial,
-)
-from convbench import run as measurement
-from convbench.gate import gate, outcome, selftest
-from convbench.gate.accept import Acceptance
+# What one command alone needs is imported by it: all of it together takes as long as reading a table.
+from convbench import compare, dashboard, machine, plan, project, results, roofline, store, table
 
 # A table that is read by a program or a log has no screen to fit: this many characters hold nine implementations.
 WIDE = 160
@@ -86,6 +69,8 @@ def run(commits, steps, bench, implementation, quick, again, busy) -> None:
     RANGE is asv's: NEW, EXISTING, ALL, TAGS, HASHFILE:FILE, or git's, as main~5..main or COMMIT^!. The newest commit is
     measured first, then the oldest, then always the one in the middle of the widest gap.
     """
+    from convbench import run as measurement
+
     if steps and not commits:
         raise click.UsageError("--steps says how many commits of a RANGE, and none was given")
     selection = plan.Selection(bench, implementation, quick)
@@ -125,9 +110,11 @@ def show_table(bench, implementation, machine_name, commit, baseline, as_json, a
 
 
 @main.command(name="export")
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("file", type=FILE)
 def export_results(file: Path) -> None:
     """Write all stored results to FILE, .csv or .parquet: a row a cell of every machine and commit."""
+    from convbench import export
+
     here = project.find()
     export.check(file)
     cells = _readable(export.frame, here.results)
@@ -155,6 +142,8 @@ def try_shape(input, weight, names, as_json, as_csv, **options) -> None:
 
     INPUT is NxCxHxW and WEIGHT KxCxRxS, with C the channels of a group: convbench try 1x64x56x56 128x64x3x3 --stride 2
     """
+    from convbench import trial
+
     request = trial.request(input, weight, names, options)
     cells, notes = trial.run(project.find(), request, Console(stderr=True))
     _print(cells, notes, as_json, as_csv)
@@ -180,6 +169,8 @@ def profile_one(graph: Path | None, native: Path | None, trace: Path | None, **q
 
     PROBLEM is one of benchmarks/sets, or any shape by its label: convbench profile im2col.naive n1c1h7w7k1r3s3
     """
+    from convbench import profiling
+
     outputs = profiling.Outputs(graph, native, trace)
     click.echo("\n".join(profiling.run(project.find(), question, outputs, Console(stderr=True))))
 
@@ -194,12 +185,14 @@ def measure_speed(rows: tuple[str, ...], again: bool, dirty: bool, report: bool)
 
     Measures the working tree, writes docs/speed.md. Interrupted, the same command goes on where it stopped.
     """
+    from convbench import speed
+
     here = project.find()
-    store = speed.find_store(here, dirty)
-    failed = 0 if report else speed.run(here, store, rows, again, console())
-    click.echo(speed.show(here, store, rows))
-    if not report and store.command == speed.COMMAND:
-        speed.publish(here, store)
+    times = speed.find_store(here, dirty)
+    failed = 0 if report else speed.run(here, times, rows, again, console())
+    click.echo(speed.show(here, times, rows))
+    if not report and times.command == speed.COMMAND:
+        speed.publish(here, times)
         click.echo("the report of all rows is in docs/speed.md")
     if failed:
         raise click.ClickException(f"{failed} contenders or measurements failed and have no time; the reasons stand above")
@@ -224,7 +217,7 @@ def show_dashboard(port: int | None, no_serve: bool) -> None:
 @click.argument("head", metavar="REV")
 @BENCH
 @click.option("--machine", "machine_name", help="Another machine than this one.")
-@click.option("--json", "file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write the cells here.")
+@click.option("--json", "file", type=FILE, metavar="FILE", help="Write the cells here.")
 def compare_stored(base: str, head: str, bench: tuple[str, ...], machine_name: str | None, file: Path | None) -> None:
     """Compare the stored results of two commits, before and after, the worst cells first. Measures nothing.
 
@@ -255,12 +248,14 @@ def show_history(bench, implementation, machine_name: str | None, since: str | N
 
     All series of a machine are judged together; docs/history.md says how, and how often that is right.
     """
+    from convbench import history
+
     here = project.find()
     known = _readable(results.benchmarks, here.results)
     plan.check_names(known, implementation)
     name = compare.choose_machine(here.results, machine_name, machine.facts()["machine"])
     chain = history.commits(here, since)
-    found = history.history(here.results, name, chain, known, history.Filter(bench, implementation))
+    found = history.history(here.results, name, chain, known, plan.Selection(bench, implementation))
     if file is not None:
         _write(file, history.document(found))
     history.show(found, console())
@@ -273,6 +268,8 @@ def see_doctor(file: Path | None) -> None:
 
     Ends with 0 where it is fit, with reservations or without, and with 1 where it is not.
     """
+    from convbench import doctor
+
     report = doctor.examine(project.find(), Console(stderr=True))
     if file is not None:
         _write(file, doctor.document(report))
@@ -298,8 +295,8 @@ def _mistakes_end_with_2():
 @click.option("--budget", type=click.FloatRange(0, min_open=True), metavar="MINUTES", help="For measuring alone.")
 @click.option("--accept", "accepted", multiple=True, metavar="CELL", help="A cell, or a glob, that may be slower.")
 @click.option("--reason", metavar="TEXT", help="Why what --accept names may be slower.")
-@click.option("--json", "json_file", type=click.Path(path_type=Path, dir_okay=False), help="Write the report there.")
-@click.option("--markdown", type=click.Path(path_type=Path, dir_okay=False), help="The same, for a summary or a comment.")
+@click.option("--json", "json_file", type=FILE, help="Write the report there.")
+@click.option("--markdown", type=FILE, help="The same, for a summary or a comment.")
 @click.option("--self-test", is_flag=True, help="HEAD against itself, with slow-downs of 0, 5, 10 and 25 % made on purpose.")
 def measure_gate(base, head, bench, implementation, quick, budget, accepted, reason, json_file, markdown, self_test) -> None:
     """Is HEAD slower than BASE? Builds both, measures them in turn, and judges every cell of any asv suite.
@@ -309,6 +306,9 @@ def measure_gate(base, head, bench, implementation, quick, budget, accepted, rea
     Ends with 0: nothing is slower; 1: a cell has regressed; 2: a mistake in the call; 3: the head does not build, or broke a
     benchmark that works on the base; 4: the base does not build, or cells were not measured.
     """
+    from convbench.gate import gate, outcome, selftest
+    from convbench.gate.accept import Acceptance
+
     if bool(accepted) != bool(reason):
         raise click.UsageError("--accept and --reason belong together: what may be slower, and why")
     with _mistakes_end_with_2():
@@ -356,7 +356,8 @@ def _readable(read, *arguments):
 
 def _write(file: Path, document: dict) -> None:
     try:
-        file.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        with store.whole(file) as new:
+            new.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     except OSError as error:
         raise click.ClickException(f"cannot write to {file}: {error.strerror}") from None
 

@@ -31,7 +31,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from convbench import measure, results
+from convbench import measure, results, store
 from convbench.project import Project
 
 # What the addresses in asv's page call a library, and npm's package of it; in the page's version where none is said.
@@ -177,7 +177,7 @@ def linked(path: str, files: dict[str, bytes]) -> list[str]:
 
 def publish(project: Project) -> None:
     """Have asv write its pages from what is stored. Raises ClickException in one sentence where it cannot."""
-    if not results.result_files(project.results):
+    if not results.machines(project.results):
         raise click.ClickException(f"no results yet in {project.results.name}/: measure with `convbench run --quick` first")
     click.echo("publishing")
     command = [sys.executable, "-m", "asv", "publish", "--no-pull"]
@@ -207,9 +207,8 @@ def make_local(project: Project) -> None:
             except Unavailable as error:
                 raise click.ClickException(f"{page} takes {tag.url}, and {error}; till then it needs a network") from None
             text = text.replace(tag.text, tag.local(path, content))
-        beside = page.with_suffix(".new")
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(page)
+        with store.whole(page) as beside:
+            beside.write_text(text, encoding="utf-8")
     except OSError as error:
         raise click.ClickException(f"cannot write to {error.filename}: {error.strerror}") from None
 

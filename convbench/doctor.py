@@ -97,15 +97,12 @@ class Report:
 
 def examine(project: Project, console: Console) -> Report:
     """Look at the machine, measure its noise, ask the suite. Raises ClickException where that cannot be done."""
-    with measure.lock(project), measure.termination():
-        try:
-            body = _body(console)
-            start, before = time.monotonic(), _spent_by_others()
-            noises = noise.measure(console)
-            others = (_spent_by_others() - before) / (time.monotonic() - start)
-            return Report(body, noises, _ask(project, console), others)
-        except (KeyboardInterrupt, measure.Interrupted):
-            raise click.ClickException("interrupted: there is no verdict, and nothing was left running") from None
+    with measure.lock(project), measure.interruptible(lambda: "there is no verdict, and nothing was left running"):
+        body = _body(console)
+        start, before = time.monotonic(), _spent_by_others()
+        noises = noise.measure(console)
+        others = (_spent_by_others() - before) / (time.monotonic() - start)
+        return Report(body, noises, _ask(project, console), others)
 
 
 def _spent_by_others() -> float:

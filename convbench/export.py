@@ -8,7 +8,7 @@ from typing import Any
 import click
 import pandas as pd
 
-from convbench import results, roofline
+from convbench import results, roofline, store
 
 # Every column that is always there. A benchmark's own parameters follow, each in a column param_NAME.
 COLUMNS = {
@@ -86,13 +86,10 @@ def check(path: Path) -> None:
 
 def write(cells: pd.DataFrame, path: Path) -> None:
     """Write a frame as the ending of the path says. Raises ClickException where that cannot be."""
-    beside = path.with_name(f".{path.name}.new")
     try:
-        getattr(cells, WRITERS[path.suffix])(beside, index=False)
-        beside.replace(path)
+        with store.whole(path) as beside:
+            getattr(cells, WRITERS[path.suffix])(beside, index=False)
     except ImportError:
         raise click.ClickException("Parquet needs pyarrow: python -m pip install pyarrow, or name a .csv file") from None
     except OSError as error:
         raise click.ClickException(f"{path} cannot be written: {error.strerror or error}") from None
-    finally:
-        beside.unlink(missing_ok=True)

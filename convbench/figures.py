@@ -36,6 +36,11 @@ def quantity(value: float, unit: str, spread: float | None = None) -> str:
     return f"{text} {name}"
 
 
+def with_spread(value: float, unit: str, spread: float | None) -> str:
+    """A quantity, and its spread where that is known."""
+    return quantity(value, unit, spread) + ("" if spread is None else f" ±{percent(spread)}")
+
+
 def significant(value: float, count: int) -> str:
     """A number rounded to `count` significant digits, written without an exponent."""
     if value == 0 or not math.isfinite(value):

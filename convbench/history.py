@@ -5,11 +5,9 @@ Times of different machines or environments are never in one series: each enviro
 
 from __future__ import annotations
 
-import fnmatch
 import itertools
 import json
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -88,22 +86,6 @@ class History:
     events: tuple[Event, ...]
 
 
-@dataclass(frozen=True)
-class Filter:
-    """Which cells are told of; all of them are judged."""
-
-    patterns: tuple[str, ...] = ()
-    implementations: tuple[str, ...] = ()
-
-    def wants(self, name: str, params: Sequence[str], benchmark: dict[str, Any]) -> bool:
-        named = dict(zip(benchmark.get("param_names", []), params, strict=False))
-        own = results.plain(named.get("implementation", ""))
-        if self.implementations and not any(fnmatch.fnmatchcase(own, pattern) for pattern in self.implementations):
-            return False
-        text = plan.spelling((name, tuple(params)))
-        return not self.patterns or any(re.search(pattern, text) for pattern in self.patterns)
-
-
 def commits(project: Project, since: str | None = None) -> list[Commit]:
     """The commits that led to HEAD by first parents, as asv counts them, the oldest first; from `since` on.
 
@@ -124,7 +106,9 @@ def commits(project: Project, since: str | None = None) -> list[Commit]:
 Key = tuple[str, str, tuple[str, ...]]
 
 
-def history(folder: Path, machine: str, chain: Sequence[Commit], known: dict[str, dict[str, Any]], wanted: Filter) -> History:
+def history(
+    folder: Path, machine: str, chain: Sequence[Commit], known: dict[str, dict[str, Any]], wanted: plan.Selection
+) -> History:
     """Judge all series of a machine over these commits, the oldest first, and keep what is wanted.
 
     Raises ClickException where there is nothing to judge or to tell.
@@ -137,7 +121,7 @@ def history(folder: Path, machine: str, chain: Sequence[Commit], known: dict[str
         )
     measured = sorted(stored.measured)
     findings = dict(zip(stored.values, steps.judge(list(stored.series(measured))), strict=True))
-    kept = {key: finding for key, finding in findings.items() if wanted.wants(key[1], key[2], known[key[1]])}
+    kept = {key: finding for key, finding in findings.items() if _told(wanted, key[1:], known[key[1]])}
     if not kept:
         raise click.ClickException(f"no series of {machine} passes these filters")
     reasons = {commit: str(line["reason"]) for commit, line in results.unbuilt(folder / machine).items()}
@@ -167,6 +151,12 @@ def history(folder: Path, machine: str, chain: Sequence[Commit], known: dict[str
         passed=passed,
         events=tuple(sorted(events, key=lambda event: (KINDS.index(event.change.kind), -event.change.ratio, event.cell))),
     )
+
+
+def _told(wanted: plan.Selection, cell: plan.Cell, benchmark: dict[str, Any]) -> bool:
+    """Whether a change of this cell is told; where implementations are asked for, not of what has none."""
+    named = dict(zip(benchmark.get("param_names", []), cell[1], strict=False))
+    return wanted.names(results.plain(named.get("implementation", ""))) and wanted.finds(cell)
 
 
 @dataclass

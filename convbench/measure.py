@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -238,13 +238,13 @@ def termination() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def termination_as_interrupt() -> Iterator[None]:
-    """The same for a run: cleaned up, finished classes kept, one sentence."""
+def interruptible(say: Callable[[], str]) -> Iterator[None]:
+    """Ctrl-C and a polite kill end what is done here in one sentence, which says what is kept."""
     with termination():
         try:
             yield
         except (KeyboardInterrupt, Interrupted):
-            raise click.ClickException("interrupted before the first class; nothing was measured") from None
+            raise click.ClickException(f"interrupted: {say()}") from None
 
 
 def cause(log: Path) -> str:

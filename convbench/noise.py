@@ -19,10 +19,9 @@ from statistics import median
 import click
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
 from scipy import special
 
-from convbench import machine
+from convbench import machine, progress
 from convbench.gate.judge import SMALLEST
 from convbench.gate.pair import POOLS
 
@@ -77,11 +76,8 @@ class Noise:
 def measure(console: Console) -> list[Noise]:
     """Make the rounds, for a minute at most. Raises ClickException where a process ends before its time."""
     found: dict[str, list[tuple[list[float], list[float]]]] = {kind: [] for kind in KINDS}
-    bar = Progress(
-        TextColumn("{task.description}"), BarColumn(), console=console, transient=True, disable=not console.is_terminal
-    )
     give_up = time.monotonic() + SECONDS
-    with bar:
+    with progress.bar(console) as bar:
         task = bar.add_task("measuring noise", total=ROUNDS)
         for i in range(ROUNDS):
             if i > 2 and time.monotonic() > give_up:

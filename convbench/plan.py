@@ -31,6 +31,14 @@ class Selection:
     implementations: tuple[str, ...] = ()
     quick: bool = False
 
+    def names(self, implementation: str) -> bool:
+        """Whether an implementation is among those asked for."""
+        return not self.implementations or any(fnmatch.fnmatchcase(implementation, one) for one in self.implementations)
+
+    def finds(self, cell: Cell) -> bool:
+        """Whether a cell is among those asked for, whatever its implementation."""
+        return not self.patterns or any(re.search(pattern, spelling(cell)) for pattern in self.patterns)
+
 
 @dataclass
 class Step:
@@ -77,13 +85,12 @@ def _selected(name: str, params: tuple[str, ...], benchmark: dict[str, Any], sel
         return False
     if "implementation" in named:
         own = results.plain(named["implementation"])
-        if selection.implementations and not any(fnmatch.fnmatchcase(own, pattern) for pattern in selection.implementations):
+        if not selection.names(own):
             return False
         asked = selection.implementations or any(own in pattern for pattern in selection.patterns)
         if not asked and benchmark.get("implementations", {}).get(own, {}).get("on_request"):
             return False
-    text = spelling((name, params))
-    return not selection.patterns or any(re.search(pattern, text) for pattern in selection.patterns)
+    return selection.finds((name, params))
 
 
 def check_names(benchmarks: dict[str, dict[str, Any]], patterns: Iterable[str]) -> None:

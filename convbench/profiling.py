@@ -21,7 +21,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from convbench import calltree, figures, flame, measure, suite
+from convbench import calltree, figures, flame, measure, store, suite
 from convbench.project import Project
 
 RATE = 100  # stacks that py-spy looks at in a second, at most
@@ -60,7 +60,7 @@ def run(project: Project, question: dict[str, Any], outputs: Outputs, console: C
     said: list[str] = []
     facts: dict[str, Any] = {}
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_interrupted())
+        stack.enter_context(measure.interruptible(lambda: "no profile was written"))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         files = {tool: folder / tool for tool in ("calls", "trace")}
         new = {option: stack.enter_context(_whole(path)) for option, path in vars(outputs).items() if path}
@@ -172,27 +172,13 @@ def _remove_list(process: dict[str, int]) -> None:
 
 @contextlib.contextmanager
 def _whole(path: Path) -> Iterator[Path]:
-    """A file that takes the place of `path` when all went well, and is gone otherwise."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.new")
-    try:
-        beside.touch()
-    except OSError as error:
-        raise click.ClickException(f"cannot write to {path}: {error.strerror}") from None
-    try:
-        yield beside
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _interrupted() -> Iterator[None]:
-    """Ctrl-C and a polite kill, in one sentence."""
-    with measure.termination():
+    """store.whole(), but told before anything is profiled where the file cannot be written."""
+    with store.whole(path) as beside:
         try:
-            yield
-        except (KeyboardInterrupt, measure.Interrupted):
-            raise click.ClickException("interrupted: no profile was written") from None
+            beside.touch()
+        except OSError as error:
+            raise click.ClickException(f"cannot write to {path}: {error.strerror}") from None
+        yield beside
 
 
 def _title(facts: dict[str, Any], how: str) -> str:

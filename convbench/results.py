@@ -23,13 +23,17 @@ COLUMNS = [
 
 @dataclass
 class Run:
-    """The results of one commit on one machine in one environment."""
+    """The results of one commit on one machine in one environment.
+
+    lines: what its side file says of each cell. facts: of the machine, as asv keeps them.
+    """
 
     machine: str
     commit: str
     environment: str
     date: int
     path: Path
+    lines: dict[tuple[str, tuple[str, ...]], dict[str, Any]] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     cells: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=COLUMNS))
 
@@ -83,6 +87,7 @@ def load(path: Path, known: dict[str, dict[str, Any]]) -> Run:
             environment=content["env_name"],
             date=content["date"],
             path=path,
+            lines=lines,
             facts=content["params"],
         )
         for name, row in content["results"].items():

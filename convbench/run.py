@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 
 from convbench import commits, machine, measure, plan, results, store
-from convbench.measure import Built, Interrupted, Place
+from convbench.measure import Built, Place
 from convbench.project import Project
 
 
@@ -64,17 +64,13 @@ def run(project: Project, request: Request, console: Console) -> Outcome:
         raise click.ClickException(f"the suite has uncommitted changes, and results are kept by commit: {changed.split()[1]}")
     if project.git("status", "--porcelain", "--", ".", ":!results"):
         console.print("uncommitted changes are not measured: commit them, or use `convbench try`", style="yellow")
-    with measure.lock(project), measure.termination():
-        work = project.work / "run"
+    work, name = project.work / "run", machine.facts()["machine"]
+    session = _Session(Place(project, name, work, console), request, Outcome(len(span)))
+    with measure.lock(project), measure.interruptible(lambda: f"{session.position}; the same command goes on from there"):
         shutil.rmtree(work, ignore_errors=True)
-        name = machine.facts()["machine"]
         (work / name).mkdir(parents=True)
         machine.register(work)
-        session = _Session(Place(project, name, work, console), request, Outcome(len(span)))
-        try:
-            session.run(span)
-        except (KeyboardInterrupt, Interrupted):
-            raise click.ClickException(f"interrupted: {session.position}; the same command goes on from there") from None
+        session.run(span)
     return session.outcome
 
 

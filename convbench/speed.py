@@ -18,6 +18,7 @@ from rich.console import Console
 from convbench import goals, machine, measure, plan, report, suite
 from convbench.goals import Goals, Key, Times
 from convbench.project import Project
+from convbench.store import whole
 
 # What decides a time: the code that is measured and the code that measures. Goals are held against times when these are read.
 CODE = ("impls", "benchmarks", "meson.build", ":!benchmarks/speed.toml")
@@ -80,22 +81,21 @@ def run(project: Project, store: Store, wanted: tuple[str, ...], again: bool, co
     keys = dict.fromkeys((label, n) for row in known.only(wanted) for label in row.problems for n in goals.THREADS)
     if store.committed:
         _require_committed(project)
-    failed = done = 0
-    with measure.lock(project), measure.termination_as_interrupt():
+    failed, done, todo = 0, 0, list(keys)
+
+    def kept() -> str:
+        return f"{done} of {len(todo)} measurements are made; the same command goes on from there"
+
+    with measure.lock(project), measure.interruptible(kept):
         there, cores = {} if again else read(store.path), machine.cores()
         todo = [key for key in keys if key[1] <= cores and not _settled(there.get(key), known.contenders(key[0]))]
         estimate = f": about {_left(project, todo)}" if todo else ""
         console.print(f"{len(todo)} of {len(keys)} measurements are to be made{estimate}")
         if cores < max(goals.THREADS):
             console.print("only one core may be used here: what needs more is not measured", style="yellow")
-        try:
-            for done, key in enumerate(todo):
-                title = f"[{done + 1}/{len(todo)}, {_left(project, todo[done:])} left] {_title(key)}"
-                failed += _step(project, known, store, key, console, title)
-        except (KeyboardInterrupt, measure.Interrupted):
-            raise click.ClickException(
-                f"interrupted: {done} of {len(todo)} measurements are made; the same command goes on from there"
-            ) from None
+        for done, key in enumerate(todo):
+            title = f"[{done + 1}/{len(todo)}, {_left(project, todo[done:])} left] {_title(key)}"
+            failed += _step(project, known, store, key, console, title)
     return failed
 
 
@@ -116,9 +116,8 @@ def publish(project: Project, store: Store) -> None:
     _, end, after = rest.partition(END)
     if not (begin and end):
         raise click.ClickException(f"docs/speed.md has no place for the report: the lines {BEGIN} and {END}")
-    beside = path.with_name(f".{path.name}.new")
-    beside.write_text(f"{before}{BEGIN}\n\n{show(project, store)}\n{END}{after}", encoding="utf-8")
-    beside.replace(path)
+    with whole(path) as beside:
+        beside.write_text(f"{before}{BEGIN}\n\n{show(project, store)}\n{END}{after}", encoding="utf-8")
 
 
 def _step(project: Project, known: Goals, store: Store, key: Key, console: Console, title: str) -> int:

@@ -1,11 +1,13 @@
-"""Puts what is finished into the results folder, whole or not at all."""
+"""Puts finished files where everybody reads, whole or not at all; what goes into the results folder, without places."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import platform
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -18,19 +20,26 @@ LONGEST = 500  # characters of a reason, its last ones
 FOLDERS = re.compile(r"(?<![\w.~-])(?:[a-z]+:/+)?/(?:[\w.@+~:-]+/)*(?=[\w.@+~-])")
 
 
+@contextlib.contextmanager
+def whole(target: Path) -> Iterator[Path]:
+    """A file to write that takes the place of the target when all went well, in one step, and is gone otherwise."""
+    beside = target.with_name(f".{target.name}.new")
+    try:
+        yield beside
+        beside.replace(target)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
 def publish(finished: Path, target: Path) -> None:
-    """Put a finished file where everybody reads, in one step, so that nobody ever sees half of it.
+    """Put a finished file where everybody reads.
 
     Raises ClickException where that cannot be written; what was there stays.
     """
-    beside = target.with_name(f".{target.name}.new")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        try:
+        with whole(target) as beside:
             shutil.copyfile(finished, beside)
-            beside.replace(target)
-        finally:
-            beside.unlink(missing_ok=True)
     except OSError as error:
         raise click.ClickException(f"cannot write to {target}: {error.strerror}") from None
 

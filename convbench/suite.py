@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
 
+from convbench import progress
 from convbench.project import Project
 
 
@@ -30,10 +30,7 @@ def ask(
             f"{project.name} has no `python -m {project.benchmarks.name} {verb}`; {verb} asks a suite that has"
         )
     command = [sys.executable, "-m", project.benchmarks.name, verb, json.dumps(question)]
-    bar = Progress(
-        TextColumn("{task.description}"), BarColumn(), console=console, transient=True, disable=not console.is_terminal
-    )
-    with tempfile.TemporaryFile("w+") as errors, bar:
+    with tempfile.TemporaryFile("w+") as errors, progress.bar(console) as bar:
         task = bar.add_task(f"{title}starting", total=None)
         latest = "the suite"
         with subprocess.Popen(command, cwd=project.root, stdout=subprocess.PIPE, stderr=errors, text=True) as process:

@@ -140,10 +140,7 @@ def _cell(cell) -> Text:
         return Text(
             (_text(cell.reason) or cell.status).partition(":")[0] if cell.status == "skipped" else cell.status, style="dim"
         )
-    spread = None if _absent(cell.spread) else cell.spread
-    text = figures.quantity(cell.value, cell.unit, spread)
-    if spread is not None:
-        text += f" ±{figures.percent(spread)}"
+    text = figures.with_spread(cell.value, cell.unit, None if _absent(cell.spread) else cell.spread)
     if _text(cell.reason):
         text += " !"  # measured, with a reservation that stands among the reasons
     second = []

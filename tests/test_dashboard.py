@@ -301,7 +301,7 @@ def test_a_package_without_the_file(project, npm, tmp_path):
     assert "md5.min.js, and blueimp-md5@2.19.0 of npm has no md5.min.js" in failure(project)
 
 
-@pytest.mark.parametrize("name", [".convbench", ".convbench/web", "html/vendor", "html/index.new"])
+@pytest.mark.parametrize("name", [".convbench", ".convbench/web", "html/vendor", "html/.index.html.new"])
 def test_what_cannot_be_written(project, npm, name):
     """A file where a folder should be, and the other way round, stop root as well."""
     path = project.root / name

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
 
-from convbench import machine, measure, plan
+from convbench import machine, measure, plan, progress
 from convbench.gate import accept, builds, cells, judge, outcome
 from convbench.gate.accept import Acceptance
 from convbench.gate.outcome import Outcome
@@ -197,12 +196,12 @@ def report(
         result.rounds = session.rounds
 
     done = 0
-    with _progress(console) as progress:
-        task = progress.add_task("round 1", total=len(session.suite.cells))
+    with progress.bar(console) as bar:
+        task = bar.add_task("round 1", total=len(session.suite.cells))
         try:
             for settled, total in session.run(work):
                 left = "" if session.budget is None else f", at most {plan.minutes(max(0.0, session.left()))} left"
-                progress.update(
+                bar.update(
                     task, completed=settled, description=f"round {session.rounds + 1}, {settled} of {total} decided{left}"
                 )
                 if session.rounds > done:
@@ -211,9 +210,3 @@ def report(
                     write()
         finally:
             update()
-
-
-def _progress(console: Console) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"), BarColumn(), console=console, transient=True, disable=not console.is_terminal
-    )

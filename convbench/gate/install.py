@@ -10,20 +10,17 @@ import shutil
 import sys
 from pathlib import Path
 
-from asv import environment, plugin_manager, repo
-from asv.config import Config
+from asv import environment, repo
 from asv.console import log
 from asv.util import ProcessError
 
-from convbench.build import last_words
+from convbench.build import last_words, load
 
 
 def main(question: dict) -> None:
     """Write {"python", "variables", "environment", "suite"} to the outcome, with {"side"} while that one is being built."""
     outcome = Path(question["outcome"])
-    conf = Config.load(question["configuration"])
-    for plugin in conf.plugins:
-        plugin_manager.plugin_manager.import_plugin(plugin)
+    conf = load(question["configuration"])
     log.enable(True)
     here = next(iter(environment.get_environments(conf, None)))
     here.create()

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 from tabulate import tabulate
 
-from convbench import figures, plan
+from convbench import figures, plan, store
 from convbench.gate.accept import Acceptance, find
 from convbench.gate.builds import SIDES
 from convbench.gate.session import State
@@ -278,12 +278,10 @@ def _code(text: str) -> str:
 
 def write(path: Path, text: str) -> None:
     """Put a report where somebody reads it, in one step. Raises ClickException where it cannot be written."""
-    beside = path.with_name(f".{path.name}.new")
     try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(path)
+        with store.whole(path) as beside:
+            beside.write_text(text, encoding="utf-8")
     except OSError as error:
-        beside.unlink(missing_ok=True)
         raise click.ClickException(f"{path} cannot be written: {error.strerror}") from None
 
 

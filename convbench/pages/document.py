@@ -190,7 +190,7 @@ def _index(cell: Any, benchmark: dict[str, Any], rows: dict[tuple[str, ...], int
 
 def _provenance(run: results.Run) -> dict[str, Any]:
     """When it was measured, on what, with which versions and thread pools."""
-    lines = results.side_lines(results.side_file(run.path)).values()
+    lines = run.lines.values()
     ended = [line["ended"] for line in lines if isinstance(line.get("ended"), (int, float))]
     versions: dict[str, str] = {}
     pools: dict[str, set[int]] = defaultdict(set)
@@ -215,9 +215,7 @@ def _text(cell: Any) -> str:
     """The median with its spread, or the status."""
     if cell.status != "ok":
         return cell.status
-    spread = cell.spread if pd.notna(cell.spread) else None
-    text = figures.quantity(cell.value, cell.unit, spread)
-    return text if spread is None else f"{text} ±{figures.percent(spread)}"
+    return figures.with_spread(cell.value, cell.unit, cell.spread if pd.notna(cell.spread) else None)
 
 
 def _rate(cell: Any) -> str:

@@ -6,7 +6,10 @@ function drawWins() {
   const groups = byRow(all);
   const columns = unique(all.filter((cell) => timed(cell) || cell.status === "failed").map((cell) => cell.implementation));
   const bests = new Map();
-  for (const group of groups.values()) for (const cell of group) if (isBest(cell, fastest(group))) bests.set(cell.implementation, (bests.get(cell.implementation) || 0) + 1);
+  for (const group of groups.values()) {
+    const best = fastest(group);
+    for (const cell of group) if (isBest(cell, best)) bests.set(cell.implementation, (bests.get(cell.implementation) || 0) + 1);
+  }
   columns.sort((a, b) => (bests.get(b) || 0) - (bests.get(a) || 0) || a - b);
   const head = make("tr");
   head.append(make("th", benchmark().params.join(", ") || "cell", { scope: "col" }));
