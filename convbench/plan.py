@@ -20,7 +20,7 @@ from convbench import results
 
 Cell = tuple[str, tuple[str, ...]]
 LONGEST = 100_000  # characters of a step's pattern: Linux takes no argument of a program beyond 131072
-TYPICAL = 0.45  # seconds a cell and round on two cores, of cells never measured here; a third of them are skipped
+TYPICAL = 0.33  # seconds a cell and round on two cores, of cells never measured here; two thirds of them are skipped
 
 
 @dataclass(frozen=True)
