@@ -1,4 +1,4 @@
-// A figure is drawn when it comes into view, and again when what it shows has changed.
+// A figure is drawn when it comes near the window, and again when what it shows has changed.
 
 const DRAWN = { wins: drawWins, curves: drawCurves, roofline: drawRoofline, scaling: drawScaling, memory: drawMemory, error: drawError };
 const PAINT = 300; // milliseconds in which the table comes onto the screen
@@ -11,13 +11,13 @@ function refresh(section) {
   DRAWN[section]();
 }
 
-// Figures wait until the table is on the screen: the plotting library takes a second to be read, and many lines another.
-function refreshVisible() {
-  if (document.readyState !== "complete") return;
-  for (const section of stale) {
-    const box = element(section).getBoundingClientRect();
-    if (box.top < window.innerHeight + 300 && box.bottom > -300) refresh(section);
-  }
+// Draws those that are in view at once: a browser tells the first sight of whatever it is told to watch. Figures wait until the
+// table is on the screen: the plotting library takes a second to be read, and many lines another.
+function watch() {
+  seen.disconnect();
+  const begin = () => setTimeout(() => Object.keys(DRAWN).forEach((section) => seen.observe(element(section))), PAINT);
+  if (document.readyState === "complete") begin();
+  else window.addEventListener("load", begin, { once: true });
 }
 
 function draw() {
@@ -27,11 +27,9 @@ function draw() {
   if (Object.keys(one.versions).length) source.push(list(one.versions));
   if (Object.keys(one.pools).length) source.push(`threads read back: ${list(one.pools)}`);
   for (const node of document.querySelectorAll(".source")) node.textContent = source.join(" · ");
-  for (const section of Object.keys(DRAWN)) {
-    stale.add(section);
-  }
+  for (const section of Object.keys(DRAWN)) stale.add(section);
   refresh("wins");
-  setTimeout(refreshVisible, PAINT);
+  watch();
 }
 
 function changed(event) {
@@ -57,8 +55,6 @@ function start() {
   }
   readState();
   draw();
-  const watch = () => Object.keys(DRAWN).forEach((section) => seen.observe(element(section)));
-  window.addEventListener("load", () => setTimeout(watch, PAINT)); // which draws those that are in view
   element("filters").addEventListener("change", changed);
   element("filters").addEventListener("submit", (event) => event.preventDefault());
   element("filters").addEventListener("reset", (event) => {
