@@ -310,7 +310,7 @@ def _time(side: Side) -> str:
     if not side.samples:
         return figures.quantity(side.value, "seconds")
     spread = (side.high - side.low) / 2 / side.value
-    return f"{figures.quantity(side.value, 'seconds', spread)} ±{figures.percent(spread)}"
+    return figures.with_spread(side.value, "seconds", spread)
 
 
 def _untold(cells: Iterable[Cell]) -> Counter[str]:

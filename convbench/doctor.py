@@ -303,7 +303,7 @@ def _noises(report: Report) -> list[tuple[str, str]]:
 def _suite(found: Suite) -> list[tuple[str, str]]:
     rows = [
         ("libraries", ", ".join(f"{name} {version}" for name, version in found.versions.items())),
-        ("pools", ", ".join(f"{pool}: {_threads(count)}" for pool, count in found.pools.items()) or "none"),
+        ("pools", ", ".join(f"{pool}: {figures.many(count, 'thread')}" for pool, count in found.pools.items()) or "none"),
     ]
     for operation in dict.fromkeys([*found.ready, *found.lacking]):
         rows.append((operation, f"ready: {', '.join(found.ready.get(operation, ['none']))}"))
@@ -311,7 +311,3 @@ def _suite(found: Suite) -> list[tuple[str, str]]:
     if found.silence:
         rows.append(("implementations", f"not known: {found.silence}"))
     return rows
-
-
-def _threads(count: int) -> str:
-    return f"{count} thread{'s' * (count != 1)}"

@@ -41,6 +41,11 @@ def with_spread(value: float, unit: str, spread: float | None) -> str:
     return quantity(value, unit, spread) + ("" if spread is None else f" ±{percent(spread)}")
 
 
+def many(count: int, noun: str) -> str:
+    """So many of something: "1 thread", "2 threads"."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def significant(value: float, count: int) -> str:
     """A number rounded to `count` significant digits, written without an exponent."""
     if value == 0 or not math.isfinite(value):

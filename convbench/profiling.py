@@ -74,18 +74,18 @@ def run(project: Project, question: dict[str, Any], outputs: Outputs, console: C
             elif "process" in event:
                 process |= event
             elif "calls" in event and outputs.graph:
-                title = _title(facts, f"{_many(event['calls'], 'call')} under cProfile")
+                title = _title(facts, f"{figures.many(event['calls'], 'call')} under cProfile")
                 draw_graph(files["calls"], title, new["graph"])
                 said.append(f"{outputs.graph}: {title}")
             elif "calls" in event:
                 said += _tree(facts, event["calls"], files["calls"])
             elif "trace" in event:
-                title = _title(facts, f"{_many(event['trace'], 'call')} under torch's profiler")
+                title = _title(facts, f"{figures.many(event['trace'], 'call')} under torch's profiler")
                 alone = label_trace(files["trace"], {"title": title, **facts}, str(outputs.trace), new["trace"])
                 said.append(f"{outputs.trace}: {title}{'; no operator of torch is in it, only the calls' if alone else ''}")
             elif "stacks" in event:
                 count = sample(process["process"], question["seconds"], new["native"])
-                title = _title(facts, f"{_many(count, 'stack')} by py-spy")
+                title = _title(facts, f"{figures.many(count, 'stack')} by py-spy")
                 svg = flame.label(new["native"].read_text(encoding="utf-8"), title, event["stacks"])
                 new["native"].write_text(svg, encoding="utf-8")
                 said.append(f"{outputs.native}: {title}")
@@ -144,7 +144,7 @@ def _tree(facts: dict[str, Any], calls: int, profile: Path) -> list[str]:
     stats = pstats.Stats(str(profile)).stats  # type: ignore[attr-defined]
     seconds = sum(own for _, _, own, *_ in stats.values()) / calls, facts["seconds"]
     slow, usual = (figures.quantity(each, "seconds", spread=0.05) for each in seconds)
-    title = _title(facts, f"{_many(calls, 'call')} under cProfile")
+    title = _title(facts, f"{figures.many(calls, 'call')} under cProfile")
     cost = f"{slow} a call under the profiler, {usual} without it: it slows Python's calls down, and no compiled code"
     return [title, cost, "", calltree.render(stats)]
 
@@ -183,8 +183,4 @@ def _whole(path: Path) -> Iterator[Path]:
 
 def _title(facts: dict[str, Any], how: str) -> str:
     what = "{operation} by {name} on {problem}, {dtype}".format(**facts)
-    return f"{what}, {_many(facts['threads'], 'thread')}: {how}"
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'s' * (count != 1)}"
+    return f"{what}, {figures.many(facts['threads'], 'thread')}: {how}"

@@ -31,7 +31,7 @@ def text(goals: Goals, rows: Iterable[Row], times: Times, machine: str, code: st
     for row in rows:
         parts += [f"## {row.name.capitalize()}", f"{row.what[0].upper()}{row.what[1:]}. Judged by `{row.ours}`."]
         for threads in THREADS:
-            parts += [f"{_threads(threads).capitalize()}:", _problems(goals, row, times, threads)]
+            parts += [f"{figures.many(threads, 'thread').capitalize()}:", _problems(goals, row, times, threads)]
         parts += ["\n".join(f"* {note}" for note in _notes(goals, row, times))]
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -58,7 +58,7 @@ def _goals(goals: Goals, rows: list[Row], times: Times) -> str:
     ]
     words = f"geometric mean of the rows' geometric means at least {goals.overall:g}x {goals.baseline}"
     lines.append(["all rows", words, *(str(judge_overall(goals, times, threads)) for threads in THREADS)])
-    return _table(["row", "goal", *map(_threads, THREADS)], lines, left=4)
+    return _table(["row", "goal", *(figures.many(threads, "thread") for threads in THREADS)], lines, left=4)
 
 
 def _problems(goals: Goals, row: Row, times: Times, threads: int) -> str:
@@ -92,7 +92,7 @@ def _notes(goals: Goals, row: Row, times: Times) -> list[str]:
     found = []
     for label in row.problems:
         for threads in THREADS:
-            where = f"{label}, {_threads(threads)}"
+            where = f"{label}, {figures.many(threads, 'thread')}"
             for name in _columns(goals, row, times, threads):
                 cell = times.cell(label, threads, name)
                 if cell.status in ("failed", "skipped"):
@@ -107,15 +107,11 @@ def _time(cell: Cell) -> str:
         return cell.status
     low, middle, high = cell.quartiles
     spread = (high - low) / 2 / middle
-    return f"{figures.quantity(middle, 'seconds', spread)} ±{figures.percent(spread)}"
+    return figures.with_spread(middle, "seconds", spread)
 
 
 def _ratio(value: float) -> str:
     return "" if math.isnan(value) else times_faster(value)
-
-
-def _threads(count: int) -> str:
-    return f"{count} thread{'s' * (count > 1)}"
 
 
 def _table(titles: list[str], lines: list[list[str]], left: int) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import click
 from rich.console import Console
 
-from convbench import goals, machine, measure, plan, report, suite
+from convbench import figures, goals, machine, measure, plan, report, suite
 from convbench.goals import Goals, Key, Times
 from convbench.project import Project
 from convbench.store import whole
@@ -219,4 +219,4 @@ def _summary(known: Goals, line: dict[str, Any]) -> str:
 
 
 def _title(key: Key) -> str:
-    return f"{key[0]}, {key[1]} thread{'s' * (key[1] > 1)}"
+    return f"{key[0]}, {figures.many(key[1], 'thread')}"

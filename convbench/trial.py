@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from rich.console import Console
 
-from convbench import machine, results, roofline, suite, table
+from convbench import figures, machine, results, roofline, suite, table
 from convbench.project import Project
 
 BASELINE = "cpu.torch"
@@ -45,7 +45,7 @@ def run(project: Project, question: dict[str, Any], progress: Console) -> tuple[
     cells = roofline.derive(pd.DataFrame(rows, columns=results.COLUMNS), roof)
     cells = cells.assign(machine=machine.facts()["machine"], commit=None, environment="working tree")
     there = set(cells.implementation[cells.status == "ok"])
-    heading = f"working tree, {question['threads']} thread{'s' * (question['threads'] > 1)}, nothing stored"
+    heading = f"working tree, {figures.many(question['threads'], 'thread')}, nothing stored"
     if disturbance:
         heading += f"; times are too long, for this machine is busy: {disturbance}"
     return cells, table.Notes(heading, BASELINE if BASELINE in there else None)

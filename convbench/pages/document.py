@@ -246,7 +246,7 @@ def _details(cell: Any) -> str:
     if pd.notna(cell.relative_l2):
         found.append(f"relative L2 error {cell.relative_l2:.1e}")
     if pd.notna(cell.threads):
-        found.append(f"{cell.threads:.0f} thread{'s' if cell.threads != 1 else ''}")
+        found.append(figures.many(int(cell.threads), "thread"))
     return "; ".join(found)
 
 
