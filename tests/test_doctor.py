@@ -155,18 +155,18 @@ def test_it_ends_in_time(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("program", "words"),
+    ("program", "patience", "words"),
     [
-        ("import sys; sys.exit('no memory')", "failed: no memory"),
-        ("print('ready')", "failed: it said nothing"),
-        ("import time; time.sleep(9)", "took over 1 s"),
+        ("import sys; sys.exit('no memory')", 60.0, "failed: no memory"),
+        ("print('ready')", 60.0, "failed: it said nothing"),
+        ("import time; time.sleep(9)", 1.0, "took over 1 s"),
     ],
 )
-def test_a_process_that_gives_no_times(program, words, tmp_path, monkeypatch):
+def test_a_process_that_gives_no_times(program, patience, words, tmp_path, monkeypatch):
     work = tmp_path / "work.py"
     work.write_text(program)
     monkeypatch.setattr(noise, "WORK", work)
-    monkeypatch.setattr(noise, "PATIENCE", 1.0)
+    monkeypatch.setattr(noise, "PATIENCE", patience)
     with pytest.raises(click.ClickException, match=words):
         noise.measure(NOWHERE)
 
