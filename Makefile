@@ -4,18 +4,21 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help bench bench-full dashboard speed gate-proof test test-slow lint smoke overhead clean
+.PHONY: help bench bench-full bench-gpu wheelhouse dashboard speed tune gate-proof test test-slow lint smoke overhead clean
 
 help:
 	@echo "make bench       install, measure a short selection for HEAD, publish, print the table (under ten minutes)"
 	@echo "make bench-full  the same for every cell; prints its estimate first"
+	@echo "make bench-gpu   the GPU's cells on a machine with a CUDA device, over the libraries that are installed there: no network needed"
+	@echo "make wheelhouse  fetch what such a machine lacks, for its Python (GPU_PYTHON=3.12), to be carried there with the checkout"
 	@echo "make dashboard   publish what is stored and serve it, asv's pages needing no network: npm fetches what they take from others once"
 	@echo "make speed       install, time ours in turn with torch, OpenCV and a copy, hold them against the goals, write docs/speed.md"
+	@echo "make tune        install, time who is fastest on which problem, write the table that cpu.auto picks from: goes on where it stopped"
 	@echo "make gate-proof  how right convbench gate is on this machine, and what it costs: an hour, goes on where it stopped"
 	@echo "make test        install and run all tests"
 	@echo "make test-slow   the proofs that take minutes"
 	@echo "make lint        ruff and mypy"
-	@echo "make smoke       every class with one implementation, checked and published"
+	@echo "make smoke       every kind of class with one implementation, built, checked and published"
 	@echo "make overhead    what a cell costs beside the calls it times"
 	@echo "make clean       remove everything that was installed or built here; results stay"
 
@@ -40,11 +43,49 @@ bench-full: $(VENV)/installed
 	@status=0; $(BIN)/convbench run || status=$$?; \
 	$(BIN)/asv publish --no-pull && $(BIN)/convbench table || status=$$?; exit $$status
 
+# What a machine with a GPU and no network lacks beside torch, CuPy, Triton, Numba and NumPy; under 64 MiB.
+GPU_PYTHON ?= 3.12
+GPU_VENV := .venv-gpu
+GPU_BIN := $(GPU_VENV)/bin
+
+# Where PYTHON is of a virtual environment itself, the new one would see what lies below both and not what is installed there.
+define BELOW
+import sys
+for folder in sys.path:
+    if folder.endswith("-packages"):
+        print(f"import site; site.addsitedir({folder!r})")
+endef
+export BELOW
+
+wheelhouse:
+	rm -rf wheelhouse
+	$(PYTHON) -m pip download --quiet --no-deps --only-binary=:all: --python-version $(GPU_PYTHON) --implementation cp \
+		$(foreach glibc,17 24 27 28,--platform manylinux_2_$(glibc)_x86_64) --platform manylinux2014_x86_64 \
+		--dest wheelhouse --requirement wheelhouse.txt
+	@du -sh wheelhouse
+
+$(GPU_VENV)/installed: pyproject.toml meson.build wheelhouse.txt
+	@test -d wheelhouse || { echo "no wheelhouse: run make wheelhouse where a network is, and carry the folder here"; exit 1; }
+	$(PYTHON) -m venv --system-site-packages --without-pip $(GPU_VENV)
+	@$(PYTHON) -c "$$BELOW" > "$$($(GPU_BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/below.pth"
+	$(GPU_BIN)/python -m pip install --quiet --no-index --no-deps --find-links wheelhouse --requirement wheelhouse.txt
+	PATH="$(CURDIR)/$(GPU_BIN):$$PATH" $(GPU_BIN)/python -m pip install --quiet --no-index --no-deps --no-build-isolation --editable .
+	@touch $@
+
+bench-gpu: $(GPU_VENV)/installed
+	@status=0; PATH="$(CURDIR)/$(GPU_BIN):$$PATH" $(GPU_BIN)/convbench run --config asv.gpu.conf.json --implementation 'gpu.*' \
+		--implementation im2col.cupy --bench device_ceilings --bench transfers --bench 'conv2d\.(Device|Launches|ColdCache)' || status=$$?; \
+	$(GPU_BIN)/convbench table --baseline gpu.torch --bench 'device_ceilings|transfers|conv2d\.(Device|Launches|ColdCache)' || status=$$?; \
+	exit $$status
+
 dashboard: $(VENV)/installed
 	@$(BIN)/convbench dashboard
 
 speed: $(VENV)/installed
 	$(BIN)/convbench speed
+
+tune: $(VENV)/installed
+	$(BIN)/convbench tune
 
 gate-proof: $(VENV)/installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/gate_proof.py
@@ -64,7 +105,8 @@ lint: $(VENV)/installed
 	$(BIN)/mypy
 
 smoke: $(VENV)/installed
-	$(BIN)/convbench run --busy --implementation cpu.cython_direct --bench '^(?!.*Layers)' --bench 'Layers.*c1h28'
+	$(BIN)/convbench run --busy --implementation cpu.cython_direct --bench ceilings --bench transfers --bench train_step.Networks \
+		--bench 'conv2d\.(ImageSize|Memory|Startup|Threads)' --bench 'Layers.*c1h28'
 	$(BIN)/asv publish --no-pull
 	$(BIN)/convbench table --bench ImageSize --bench Startup
 

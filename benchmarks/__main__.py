@@ -1,24 +1,35 @@
 """python -m benchmarks VERB [REQUEST]: what runs in the measured environment; the request is JSON.
 
 try: check and time a shape; prints one JSON event a line, the last of them {"error": ...} where it cannot be done.
-speed: the same for one problem of docs/speed.md, with torch, OpenCV and a copy called as they are.
+speed: the same for a problem of docs/speed.md, with torch, OpenCV and a copy called as they are; without a request each
+line of standard input is one, and its events end with {"ended": status}.
 profile: one implementation on one problem for a profiler to look at; prints JSON events as well.
+problems, table: what cpu.auto is tuned on, and the table that the measurements become; JSON events as well.
 doctor: which implementations can run here, what the others lack, versions and thread pools; JSON events as well.
-gallery: the photograph through the filters by every implementation, as a picture; {"names": [...], "path": "..."} to choose.
+gallery, curves, stages: pictures of the photograph through the filters by every implementation, of loss and accuracy while
+training, of where the time of preprocess goes; a request chooses "names", "path" and what else benchmarks/pictures.py has.
 """
 
+import functools
 import json
 import os
 import sys
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import Any
 
 EXPECTED = (ValueError, TypeError, LookupError, ImportError, MemoryError)
 
 
 def main() -> None:
-    verbs = {"try": attempt, "speed": speed, "profile": profile, "doctor": doctor, "gallery": gallery}
+    verbs: dict[str, Callable[[dict[str, Any]], None]] = {
+        "try": attempt,
+        "speed": speed,
+        "problems": problems,
+        "table": table,
+        "profile": profile,
+        "doctor": doctor,
+        **{name: functools.partial(picture, name) for name in ("gallery", "curves", "stages")},
+    }
     verb, *rest = sys.argv[1:] or [""]
     if verb not in verbs:
         sys.exit(f"no verb is called {verb!r}; there are {', '.join(verbs)}")
@@ -38,9 +49,21 @@ def attempt(request: dict[str, Any]) -> None:
 
 
 def speed(request: dict[str, Any]) -> None:
-    from benchmarks import speed
+    from benchmarks import apart, speed
 
-    _print(speed.run(request))
+    _print(speed.run(request) if request else apart.serve(speed.run))
+
+
+def problems(request: dict[str, Any]) -> None:
+    from benchmarks import tuning
+
+    _print(tuning.problems(request))
+
+
+def table(request: dict[str, Any]) -> None:
+    from benchmarks import tuning
+
+    _print(tuning.table(request))
 
 
 def profile(request: dict[str, Any]) -> None:
@@ -55,6 +78,12 @@ def doctor(request: dict[str, Any]) -> None:
     _print(doctor.run())
 
 
+def picture(name: str, request: dict[str, Any]) -> None:
+    from benchmarks import pictures
+
+    pictures.draw(name, request)
+
+
 def _print(found: Iterator[dict[str, Any]]) -> None:
     # Events alone go where they are read: whatever an implementation prints goes to standard error.
     events = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -64,31 +93,6 @@ def _print(found: Iterator[dict[str, Any]]) -> None:
             print(json.dumps(event), file=events, flush=True)
     except EXPECTED as error:
         print(json.dumps({"error": _words(error)}), file=events, flush=True)
-
-
-def gallery(request: dict[str, Any]) -> None:
-    from benchmarks import cell
-    from benchmarks import gallery as pictures
-
-    if unknown := set(request) - {"names", "path"}:
-        sys.exit(f"no gallery: a request has names and path, not {', '.join(sorted(unknown))}")
-    names = request.get("names") or cell.implementations()
-    if not isinstance(names, list):
-        sys.exit(f"no gallery: names is a list, not {names!r}")
-    path = Path(request.get("path") or Path(__file__).parents[1] / ".convbench" / "gallery.png")
-    rows = []
-    try:
-        for row in pictures.rows(names):
-            said = sorted({str(picture) for picture in row.pictures.values() if isinstance(picture, str)})
-            print(f"{row.name}: {'; '.join(said) or 'drawn'}", flush=True)
-            rows.append(row)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        pictures.draw(rows, path)
-    except (*EXPECTED, OSError) as error:
-        sys.exit(f"no gallery: {_words(error)}")
-    except KeyboardInterrupt:
-        sys.exit("interrupted: no gallery was drawn")
-    print(f"the gallery is {path}")
 
 
 def _words(error: BaseException) -> str:

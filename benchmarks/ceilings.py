@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks import threads
-from benchmarks.cell import Cell
 from benchmarks.clock import Block, Wall
 from benchmarks.oracle import WrongAnswer
+from benchmarks.tasks import Cell
 from benchmarks.types import Skip
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -55,9 +55,17 @@ def prepare(ceiling: str, count: int) -> Cell:
     """The cell of one ceiling. Raises Skip where it cannot be measured."""
     what = CEILINGS[ceiling]
     threads.confine(count)
+    return _fresh_copy(what["bytes"] // 2, count) if what.get("fresh") else _native(what, count)
+
+
+def copying(moved: int, count: int) -> Cell:
+    """The cell of a copy into warm memory that moves so many bytes, read and written, all threads together."""
+    return _native({"bytes": moved // count}, count)
+
+
+def _native(what: dict[str, Any], count: int) -> Cell:
+    """What one call of each thread does, in native loops."""
     pools = threads.set_pools(count)
-    if what.get("fresh"):
-        return _fresh_copy(what["bytes"] // 2, count, pools)
     try:
         import numba
     except ImportError as error:
@@ -142,8 +150,9 @@ def _multiply_adds(numba: Any, what: dict[str, Any], count: int) -> Loops:
     return [loop(lane) for lane in lanes], lanes[-1], np.ones_like(lanes[-1])
 
 
-def _fresh_copy(size: int, count: int, pools: dict[str, int]) -> Cell:
+def _fresh_copy(size: int, count: int) -> Cell:
     """A copy into memory that the system has just given: every page of it is faulted in."""
+    pools = threads.set_pools(count)
     if count > 1:
         raise Skip("not on several threads: one call allocates on one")
     source = np.ones(size // 4, np.float32)

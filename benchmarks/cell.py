@@ -1,4 +1,4 @@
-"""Prepares one cell: the implementation loaded, the threads set, the first output compared with the reference."""
+"""Prepares one cell: the implementation loaded, the threads set, the first output checked by its task."""
 
 from __future__ import annotations
 
@@ -7,36 +7,40 @@ import contextlib
 import functools
 import sys
 import tomllib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
-import numpy as np
-
-from benchmarks import clock, inputs, memory, operations, oracle, threads
-from benchmarks.problems import Problem
+from benchmarks import inputs, memory, threads
+from benchmarks.convolutions import Convolution
+from benchmarks.operations import OPERATIONS
+from benchmarks.preprocessing import Preprocess
+from benchmarks.reading import ReadBatch
+from benchmarks.tasks import Cell, Task
+from benchmarks.training import TrainStep
 from benchmarks.types import Skip
+from benchmarks.updates import AdamStep
 
 CHECKOUT = Path(__file__).parents[1]
+TASKS: dict[str, type[Task]] = {
+    **dict.fromkeys(OPERATIONS, Convolution),
+    "adam_step": AdamStep,
+    "preprocess": Preprocess,
+    "read_batch": ReadBatch,
+    "train_step": TrainStep,
+}
 
 
-@dataclass
-class Cell:
-    """One thing to time: a call, blocks of it, and the judge of its last output.
+def kind(operation: str) -> type[Task]:
+    """What an operation's tasks are. Raises LookupError for one that the suite does not measure."""
+    try:
+        return TASKS[operation]
+    except KeyError:
+        raise LookupError(f"no operation is called {operation!r}; there are {', '.join(TASKS)}") from None
 
-    verify judges the last timed output: it returns what it found (errors, and "called", the seconds of a call it made
-    itself) for the side file, or raises WrongAnswer.
-    threads: what each pool said it has. called: seconds spent in calls while preparing.
-    """
 
-    call: Callable[[], Any]
-    block: clock.Block
-    verify: Callable[[Any], dict[str, Any]]
-    threads: dict[str, int]
-    called: float = 0.0
-    device: str = "cpu"
+def task(operation: str, problem: Any) -> Task:
+    """An operation on a problem."""
+    return kind(operation)(operation, problem)  # type: ignore[call-arg]
 
 
 def implementations(operation: str = "conv2d") -> list[str]:
@@ -77,106 +81,33 @@ def declarations(operation: str = "conv2d") -> dict[str, dict[str, Any]]:
     return found
 
 
-def prepare(name: str, problem: Problem, count: int = 1, operation: str = "conv2d") -> Cell:
+def prepare(name: str, problem: Any, count: int = 1, operation: str = "conv2d") -> Cell:
     """Prepare `name` for a problem on `count` threads; its whole first output is checked.
 
     Raises Skip, with the reason, for a cell that has no time, and oracle.WrongAnswer for one that must not have one.
     """
     memory.keep_freed_memory()
-    if reason := too_slow(name, problem, operation):
+    wanted = task(operation, problem)
+    if reason := too_slow(name, wanted):
         raise Skip(f"too slow here: {reason}")
     function = load(name, operation)
-    require_support(function, problem, operation)
+    require_support(function, wanted)
     try:
-        arrays = inputs.make(problem, operation)
+        wanted.recall()
     except inputs.Missing as error:
         raise Skip(f"no input: {error}") from error
-    prints = tuple(map(inputs.fingerprint, arrays))
-    tensors = dict(zip(operations.OPERATIONS[operation].given, arrays, strict=True))
-    known = [
-        inputs.cached_reference(problem, prints, functools.partial(oracle.reference, problem, **tensors, of=of), of)
-        for of in operations.OPERATIONS[operation].returned
-    ]
     threads.confine(count)
     pools = threads.set_pools(count)
-    return check(function, problem, arrays, known, pools, operation)
+    return wanted.check(function, pools)
 
 
-def check(
-    function: Any,
-    problem: Problem,
-    arrays: Sequence[np.ndarray],
-    known: Sequence[oracle.Reference],
-    pools: dict[str, int],
-    operation: str = "conv2d",
-    call: Callable[[], Any] | None = None,
-) -> Cell:
-    """Make the cell of a loaded implementation; raises oracle.WrongAnswer where its first output is wrong.
-
-    After timing, the cell's verify looks at the last timed output, and at one more of the negated input: an
-    implementation that remembers its answers is right only until its input changes. known: a reference for each array
-    that the operation returns. call: what is timed, where that is not the implementation with the arrays as its arguments.
-    """
-    if call is None:
-        given = map(function.to_device, arrays)
-        call = functools.partial(function, *given, **operations.arguments(operation, problem))
-    prints = tuple(map(inputs.fingerprint, arrays))
-    start = perf_counter()
-    output = call()
-    function.synchronize()
-    called = perf_counter() - start
-    for reference, part in _parts(known, function.to_numpy(output)):
-        oracle.compare(problem, function.family, reference, part)
-    if prints != tuple(map(inputs.fingerprint, arrays)):
-        raise oracle.WrongAnswer("it changed what it was given")
-
-    def judge(references: Sequence[oracle.Reference], output: Any) -> dict[str, float]:
-        found = [
-            oracle.compare_at(problem, function.family, reference, part.reshape(-1)[reference.positions])
-            for reference, part in _parts(references, output)
-        ]
-        return {name: max(getattr(errors, name) for errors in found) for name in ("relative_l2", "worst")}
-
-    def verify(last: Any) -> dict[str, Any]:
-        facts = {**judge(known, function.to_numpy(last)), "called": 0.0}
-        if function.device == "cpu":  # a device has a copy of its own
-            np.negative(arrays[0], out=arrays[0])
-            start = perf_counter()
-            output = call()
-            facts["called"] = perf_counter() - start
-            np.negative(arrays[0], out=arrays[0])
-            try:
-                judge([reference.negated() for reference in known], output)
-            except oracle.WrongAnswer as error:
-                raise oracle.WrongAnswer(f"with the input negated, {error}") from error
-        return facts
-
-    finish = None if function.device == "cpu" else function.synchronize
-    return Cell(call, clock.Wall(call, finish), verify, pools, called, function.device)
-
-
-def _parts(known: Sequence[oracle.Reference], output: Any) -> list[tuple[oracle.Reference, Any]]:
-    """Each array that was returned, beside its reference."""
-    parts = output if isinstance(output, tuple) else (output,)
-    if len(parts) != len(known):
-        raise oracle.WrongAnswer(f"it returned {len(parts)} arrays, not {len(known)}")
-    return list(zip(known, parts, strict=True))
-
-
-def too_slow(name: str, problem: Problem, operation: str = "conv2d") -> str | None:
-    """Say in words by how much a problem is beyond an implementation's declared limit, or None."""
-    _, _, p, q = problem.output_shape
-    work = {
-        "flops": (operations.flops(operation, problem), "FLOPs"),
-        "patches": (problem.n * problem.c * p * q * problem.r * problem.s, "patch elements"),
-        "pairs": (problem.n * problem.k * problem.c // problem.groups, "pairs of images"),
-        "taps": (problem.k * problem.taps, "passes over an image"),
-        "outputs": (problem.outputs, "outputs"),
-    }
-    for kind, limit in _limits(name, operation).items():
-        if kind == "problems" and problem.label in limit:
+def too_slow(name: str, wanted: Task) -> str | None:
+    """Say in words by how much a task is beyond an implementation's declared limit, or None."""
+    work, label = wanted.work(), wanted.problem.label
+    for kind, limit in _limits(name, wanted.operation).items():
+        if kind == "problems" and label in limit:
             return "declared so for this problem"
-        if kind == "only" and problem.label not in limit:
+        if kind == "only" and label not in limit:
             return "declared so for all but named layers"
         if kind not in work:
             continue
@@ -200,7 +131,7 @@ def preload() -> None:
     with contextlib.suppress(Exception):
         import impls
 
-        for operation in operations.OPERATIONS:
+        for operation in TASKS:
             with contextlib.suppress(LookupError):  # a commit from before the operation
                 for name in impls.names(operation):
                     with contextlib.suppress(Exception):
@@ -210,10 +141,9 @@ def preload() -> None:
             numba.njit(lambda value: value)(0)  # the first compilation takes 0.2 s, in every child if not here
 
 
-def require_support(function: Any, problem: Problem, operation: str = "conv2d") -> None:
-    """Raise Skip, with the reason, where an implementation cannot do the problem."""
-    shapes = (operations.shape(problem, tensor) for tensor in operations.OPERATIONS[operation].given)
-    if reason := function.unsupported(*shapes, **operations.arguments(operation, problem), dtype=problem.dtype):
+def require_support(function: Any, wanted: Task) -> None:
+    """Raise Skip, with the reason, where an implementation cannot do a task."""
+    if reason := wanted.unsupported(function):
         raise Skip(f"unsupported: {reason}")
 
 

@@ -19,10 +19,13 @@ import numpy as np
 class Block:
     """Times calls: block(number) makes so many and returns the seconds for all of them together.
 
-    output is what the last call returned, kept for the check after timing.
+    output is what the last call returned, kept for the check after timing. remark: a reservation about the last block's
+    time, in words. held_back: what slowed a device's clock during any of the blocks, in words.
     """
 
     output: Any = None
+    remark: str | None = None
+    held_back: str | None = None
 
     def __call__(self, number: int) -> float:
         raise NotImplementedError

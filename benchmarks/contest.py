@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
-from benchmarks import cell, clock, inputs, oracle, threads
-from benchmarks.problems import Problem
+from benchmarks import cell, clock, threads
+from benchmarks.tasks import Cell
 from benchmarks.types import Skip
+
+PATIENCE = 0.05  # seconds of calls until somebody is too slow: calls are interrupted, and meet the threads of those before
 
 
 class Contest:
@@ -18,19 +18,18 @@ class Contest:
     arrays: what all of them are given. ready: the cells of those that were right so far. measured: what in_turn() found.
     """
 
-    def __init__(self, problem: Problem, count: int) -> None:
+    def __init__(self, problem: Any, count: int, operation: str = "conv2d") -> None:
         """Raises ValueError where the machine has fewer cores."""
         if count > (have := len(threads.cores())):
             raise ValueError(f"threads={count}, but this machine has {have} cores")
-        self.problem, self.count = problem, count
-        input, weight = self.arrays = inputs.make(problem)
-        self.known = oracle.reference(problem, input, weight)
-        self.ready: dict[str, cell.Cell] = {}
+        self.task, self.problem, self.count = cell.task(operation, problem), problem, count
+        self.arrays = self.task.arrays
+        self.ready: dict[str, Cell] = {}
         self.measured: dict[str, clock.Measurement] = {}
         self._results: dict[str, dict[str, Any]] = {}
         threads.confine(count)
 
-    def enter(self, name: str, make: Callable[[], cell.Cell]) -> None:
+    def enter(self, name: str, make: Callable[[], Cell]) -> None:
         """Make a contender's cell, which checks its first output; one that cannot take part has a result that says why."""
         self._results.setdefault(name, {"name": name})
         try:
@@ -40,19 +39,32 @@ class Contest:
         except Exception as error:
             self._fail(name, f"{type(error).__name__}: {error}")
 
-    def check(
-        self, name: str, function: Any, call: Callable[[], Any] | None = None, known: oracle.Reference | None = None
-    ) -> cell.Cell:
-        """The cell of an implementation or, with what is called, of something like it. Raises Skip or oracle.WrongAnswer.
+    def check(self, name: str, function: Any, **more: Any) -> Cell:
+        """The cell of an implementation or of something like it; more: what else the task's check takes.
 
-        known: the reference, where it is not the problem's.
+        Raises Skip or oracle.WrongAnswer.
         """
         self._results[name] = {"name": name, "device": function.device, "family": function.family}
-        cell.require_support(function, self.problem)
+        cell.require_support(function, self.task)
         pools = threads.set_pools(self.count)  # after every load, since a library brings its own
-        return cell.check(function, self.problem, self.arrays, [known or self.known], pools, call=call)
+        return self.task.check(function, pools, **more)
 
-    def in_turn(self, seconds: float, least: int, others: dict[str, cell.Cell] | None = None) -> Iterator[float]:
+    def leave_out(self, names: Sequence[str], factor: float) -> None:
+        """Leave out those of the named who take over `factor` times as long for a call as the fastest of all."""
+        times = {name: each.block(1) for name, each in self.ready.items()}
+        for name in names:
+            if name not in times:
+                continue
+            spent = times[name]
+            while (ratio := times[name] / min(times.values())) > factor and spent < PATIENCE:
+                spent += (took := self.ready[name].block(1))
+                times[name] = min(times[name], took)
+            if ratio > factor:
+                reason = f"left out: a call takes {ratio:.2g} times as long as the fastest's"
+                self._results[name] |= {"status": "skipped", "reason": reason}
+                del self.ready[name]
+
+    def in_turn(self, seconds: float, least: int, others: dict[str, Cell] | None = None) -> Iterator[float]:
         """Sample all that are ready, and others that nobody judges; yields the share that is done."""
         blocks = {name: each.block for name, each in {**(others or {}), **self.ready}.items()}
         return clock.in_turn(blocks, seconds, least, self.measured)
@@ -65,7 +77,7 @@ class Contest:
         for name, ready in self.ready.items():
             try:
                 errors = ready.verify(ready.block.output)
-                errors.pop("called")
+                errors.pop("called", None)
                 self._results[name] |= {"status": "ok", "samples": self.measured[name].samples, **errors}
             except Exception as error:
                 self._fail(name, f"{type(error).__name__}: after timing: {error}")
@@ -73,5 +85,4 @@ class Contest:
 
     def _fail(self, name: str, reason: str) -> None:
         self._results[name] |= {"status": "failed", "reason": reason}
-        for array, fresh in zip(self.arrays, inputs.make(self.problem), strict=True):
-            np.copyto(array, fresh)  # the others' too, should it have written to them
+        self.task.restore()  # the inputs are the others' too

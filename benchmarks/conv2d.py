@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks import cell, memory, startup
+from dataclasses import replace
+
+from benchmarks import cell, device, memory, startup
 from benchmarks.clock import Cold
 from benchmarks.layers import _Cells, named
 from benchmarks.problems import Problem, load_set
@@ -92,9 +94,47 @@ class ColdCache(_Cells):
 
     def setup(self, implementation, value):
         super().setup(implementation, value)
-        if self.cell.device != "cpu":
-            raise Skip("not measured here: rewriting the host's memory leaves a device's caches as they are")
-        self.cell.block = Cold(self.cell.call)
+        if self.cell.on_device:
+            self.cell.block = device.Queued(self.cell.call, device.of(self.cell.arrays), cold=True)
+        else:
+            self.cell.block = Cold(self.cell.call)
+
+
+class Device(_Cells):
+    """What devices are judged by: large filters, depthwise layers and dense 3x3 layers of batches. GPU implementations."""
+
+    problems = {
+        **named(*(f"n1c1h8192w8192k1r{r}s{r}p{r // 2}" for r in (3, 5, 7))),
+        **named(*(f"n8c1h2160w3840k1r{r}s{r}p{r // 2}" for r in (3, 5, 7))),
+        **named("n16c64h512w512k64r3s3p1g64"),
+        **{p.label: p for p in (replace(p, n=32) for p in load_set("mobilenet").values() if p.groups > 1)},
+        **{
+            p.label: p
+            for name in ("resnet50", "vgg16")
+            for p in (replace(p, n=16) for p in load_set(name).values() if (p.r, p.stride) == (3, 1) and p.c > 3)
+        },
+    }
+    quick = ("n1c1h8192w8192k1r3s3p1", "n16c64h512w512k64r3s3p1g64", "n16c64h56w56k64r3s3p1")
+    rounds = 1
+
+    def setup(self, implementation, value):
+        if cell.declarations()[implementation].get("device") == "cpu":
+            raise Skip("not measured here: these are for devices")
+        super().setup(implementation, value)
+
+
+class Launches(_Cells):
+    """GPU implementations by the host's clock: calls as everywhere else, launched one by one and waited for at the end."""
+
+    problems = named("n1c1h64w64k1r3s3p1", "n1c1h1080w1920k1r3s3p1", "n1c64h56w56k64r3s3p1", "n1000c1h28w28k3r3s3")
+    quick = ("n1c1h64w64k1r3s3p1",)
+    rounds = 1
+
+    def setup(self, implementation, value):
+        super().setup(implementation, value)
+        if not self.cell.on_device:
+            raise Skip("not measured here: on the CPU every class is by the host's clock")
+        self.cell.block = device.Launched(self.cell.call, device.of(self.cell.arrays))
 
 
 class Memory(_Cells, name="track_peak_extra_bytes", function=memory.track):
@@ -119,6 +159,6 @@ class Startup(_Cells, name="time_import_and_first_call"):
 
     def setup(self, implementation, value, numba_cache):
         super().setup(implementation, value)
-        if self.cell.device != "cpu":
+        if self.cell.on_device:
             raise Skip("not measured here: the fresh interpreter works on NumPy arrays")
         self.cell.block = startup.Restart(implementation, self.problems[value], numba_cache)

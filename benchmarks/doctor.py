@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks import record, threads
-from benchmarks.operations import OPERATIONS
+from benchmarks import cell, record, threads
 
 
 def run() -> Iterator[dict[str, Any]]:
@@ -16,7 +15,7 @@ def run() -> Iterator[dict[str, Any]]:
     """
     import impls  # here, because asv imports every file of the suite, also beside a commit that has no impls
 
-    for operation in OPERATIONS:
+    for operation in cell.TASKS:
         for name in impls.names(operation):
             yield {"preparing": name}
             lacks = None

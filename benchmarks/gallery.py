@@ -51,7 +51,7 @@ def rows(names: Iterable[str]) -> Iterator[Row]:
         pictures: dict[str, np.ndarray | str] = {}
         for shown, problem in problems.items():
             try:
-                cell.require_support(function, problem)
+                cell.require_support(function, cell.task("conv2d", problem))
                 given = function.to_device(photo.copy()), function.to_device(weights[shown].copy())
                 output = function.to_numpy(function(*given, padding="same", groups=3))
                 oracle.compare(problem, function.family, known[shown], output)

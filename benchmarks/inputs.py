@@ -87,13 +87,13 @@ def _write(path: Path, save: Callable) -> None:
 def _tensor(problem: Problem, name: str) -> np.ndarray:
     """One of a problem's tensors; an output is what comes back to a convolution, a gradient for example."""
     if name == "weight":
-        return _filter(problem) if problem.filter else _random(problem.weight_shape, 1)
+        return _filter(problem) if problem.filter else random(problem.weight_shape, 1)
     if name == "input":
-        return _photograph(problem) if problem.data == "photo" else _random(problem.input_shape, 0)
-    return _random(problem.output_shape, 2)
+        return _photograph(problem) if problem.data == "photo" else random(problem.input_shape, 0)
+    return random(problem.output_shape, 2)
 
 
-def _random(shape: tuple[int, ...], seed: int) -> np.ndarray:
+def random(shape: tuple[int, ...], seed: int) -> np.ndarray:
     """Uniform float32 numbers in [-1, 1), repeated with a long period: filling 64 MB takes 15 ms instead of 100."""
     size = int(np.prod(shape))
     block = np.random.default_rng(seed).random(min(size, PERIOD), dtype=np.float32)

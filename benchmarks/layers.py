@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Callable, Mapping
 
-from benchmarks import cell, operations
+from benchmarks import cell
 from benchmarks.problems import Problem
 
 
@@ -43,7 +43,7 @@ class _Cells:
         name = name or f"time_{cls.operation}"
         cls.params = (cell.implementations(cls.operation), list(cls.problems), *map(list, cls.further.values()))
         cls.param_names = ("implementation", cls.axis, *cls.further)
-        described = {repr(value): operations.describe(cls.operation, problem) for value, problem in cls.problems.items()}
+        described = {repr(value): cell.task(cls.operation, problem).describe() for value, problem in cls.problems.items()}
         if not cls.rated:
             described = {value: {"label": problem["label"]} for value, problem in described.items()}
         own = types.FunctionType(function.__code__, function.__globals__, name)
@@ -51,7 +51,7 @@ class _Cells:
         own.axis = cls.axis  # type: ignore[attr-defined]
         own.quick = [repr(value) for value in cls.quick]  # type: ignore[attr-defined]
         own.implementations = cell.declarations(cls.operation)  # type: ignore[attr-defined]
-        own.baseline = "cpu.torch"  # type: ignore[attr-defined]
+        own.baseline = cell.kind(cls.operation).baseline  # type: ignore[attr-defined]
         setattr(cls, name, own)
 
     def setup(self, implementation, value, *further):

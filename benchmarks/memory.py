@@ -33,7 +33,7 @@ def track(self, *params):
 
     It is the second call of the process: what an implementation keeps from its first call on is not seen.
     """
-    if self.cell.device != "cpu":
+    if self.cell.on_device:
         raise Skip("not measured here: the host's memory says nothing about a device's")
     return peak_extra_bytes(self.cell.block)
 

@@ -23,6 +23,8 @@ MOST = 16_384  # outputs in a sample, beside those of every channel, every image
 BORDER = 256  # of the sample, how many outputs lie on the border
 CHUNK = 1 << 20  # products gathered at a time, so that a reference needs 20 MB and not the whole patch matrix
 
+TILED = ("winograd", "auto")  # families whose outputs share the rounding of a tile, or may: cpu.auto picks from all but FFTs
+
 UNIT = {"float32": 2.0**-24, "float64": 2.0**-53}  # unit roundoff
 
 
@@ -102,7 +104,7 @@ def compare_at(problem: Problem, family: str, known: Reference, values: np.ndarr
     terms = max(1, operations.terms(problem, known.of))
     expected = float(np.linalg.norm(known.magnitudes)) / math.sqrt(terms)
     norm = max(float(np.linalg.norm(known.values)), expected)
-    if family in ("fft", "winograd"):  # their rounding is that of the whole image or tile, wherever one looks
+    if family in ("fft", *TILED):  # their rounding is that of the whole image or tile, wherever one looks
         norm = max(norm, known.level * math.sqrt(len(known.positions)))
     relative = float(np.linalg.norm(difference)) / norm if norm else float(np.linalg.norm(difference))
     allowed_l2, factor = bounds(problem, family, terms)
@@ -127,14 +129,19 @@ def bounds(problem: Problem, family: str, terms: int | None = None) -> tuple[flo
 
     Direct sums: the rigorous bound of Higham (Accuracy and Stability of Numerical Algorithms, chapter 3) for each output,
     and for the norm ten times what a strictly sequential float32 sum was seen to give. Winograd: oneDNN's own bound for
-    the norm (tests/benchdnn/conv/conv.cpp), twice the worst seen for single outputs. TF32 rounds inputs to 10 bits.
+    the norm (tests/benchdnn/conv/conv.cpp), twice the worst seen for single outputs. TF32 rounds inputs to 10 bits, fp16
+    outputs as well; bf16 rounds both to 7 bits.
     """
     scale = UNIT[problem.dtype] / UNIT["float32"]
     terms = problem.taps if terms is None else terms
-    if family == "winograd":
+    if family in TILED:
         return 2e-5 * scale, 512.0
     if family == "tf32" and problem.dtype == "float32":
         return 1e-3, 2.0**14
+    if family == "bf16":
+        return 1e-2, 2.0**18
+    if family == "fp16":
+        return 1e-3, math.inf  # below 6e-5 numbers have fewer digits, down to none
     if family == "fft":
         # Its error is bounded by the norm of the image, not by each output's own sum: the norm alone can judge.
         return 3e-6 * scale * max(1.0, math.sqrt(terms / 5000)), math.inf
@@ -145,7 +152,7 @@ def shared(family: str, magnitudes: np.ndarray, level: float) -> np.ndarray:
     """The sums by which each output's rounding is measured: its own or, with Winograd, whose outputs share the rounding of
     their tile, the largest of all. An output that sees nothing but padding has the rounding of the pixels beside it.
     """
-    return np.full_like(magnitudes, magnitudes.max(initial=level)) if family == "winograd" else magnitudes
+    return np.full_like(magnitudes, magnitudes.max(initial=level)) if family in TILED else magnitudes
 
 
 def _positions(problem: Problem, of: str = "output") -> np.ndarray:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import cProfile
 import ctypes
-import difflib
 import functools
 import marshal
 import operator
 import os
 import re
-import signal
 import statistics
 import sys
 from collections.abc import Callable, Iterator
@@ -19,13 +17,13 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from benchmarks import cell, inputs, jit, memory, operations, oracle, problems, record, threads
-from benchmarks.problems import Problem
+from benchmarks import apart, cell, clock, jit, memory, oracle, record, threads
+from benchmarks.tasks import Cell, Task
 from benchmarks.trial import GROUP
 from benchmarks.types import Skip
 
 WARM = 0.2  # seconds of calls before any profile: what is compiled or cached on first use is not where the time goes
-PR_SET_PDEATHSIG, PR_SET_PTRACER = 1, 0x59616D61  # sys/prctl.h
+PR_SET_PTRACER = 0x59616D61  # sys/prctl.h
 
 Function = tuple[str, int, str]  # file, line and name, as pstats has them
 
@@ -41,22 +39,23 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     request: name, problem (one of a set, or a label), operation, threads; calls and seconds, of which the first to be
     reached ends a profile. Raises ValueError, TypeError, LookupError, ImportError or MemoryError for what cannot be profiled.
     """
-    _end_with_parent()
+    apart.end_with_parent()
     yield {"process": os.getpid()}
     if "stacks" in request["tools"]:
         jit.announce()
     memory.keep_freed_memory()
-    name, operation, problem = request["name"], request["operation"], _find(request["problem"])
+    name, operation = request["name"], request["operation"]
+    problem = cell.kind(operation).find(request["problem"])
     yield {"preparing": name}
     try:
-        ready = _prepare(name, operation, problem, request["threads"])
+        ready = _prepare(name, cell.task(operation, problem), request["threads"])
     except Skip as skip:
         raise ValueError(f"{name} on {problem.label}: {skip}") from skip
     except oracle.WrongAnswer as error:
         raise ValueError(f"{name} is wrong on {problem.label}, and a wrong answer has no profile: {error}") from error
     facts = {"operation": operation, "name": name, "problem": problem.label, "dtype": problem.dtype}
     facts |= {"threads": request["threads"], "versions": record.versions()}
-    call = ready.call if ready.device == "cpu" else functools.partial(ready.block, 1)  # the latter waits for the device
+    call = functools.partial(clock.Wall(ready.call, ready.synchronize), 1) if ready.on_device else ready.call
     yield {"ready": {**facts, "seconds": _usual(call)}}
     for tool in request["tools"]:
         yield {"profiling": name}
@@ -69,24 +68,7 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {tool: profile(call, request, f"{name} on {problem.label}")}
 
 
-def _find(text: str) -> Problem:
-    """A problem by its name in a set, with the set's data, or by its label. Raises LookupError with near matches."""
-    named = {
-        f"{path.stem}/{title}": problem
-        for path in sorted(problems.SETS.glob("*.toml"))
-        for title, problem in problems.load_set(path.stem).items()
-    }
-    for name, problem in named.items():
-        if text in (name, name.partition("/")[2]):
-            return problem
-    if problems.LABEL.fullmatch(text):
-        return Problem.parse(text)
-    near = difflib.get_close_matches(text, [*named, *(name.partition("/")[2] for name in named)], n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}? " if near else ""
-    raise LookupError(f"no problem is called {text!r}; {hint}any shape goes by its label, as n1c64h56w56k64r3s3p1")
-
-
-def _prepare(name: str, operation: str, problem: Problem, count: int) -> cell.Cell:
+def _prepare(name: str, task: Task, count: int) -> Cell:
     """As cell.prepare() does, but for limits: who names an implementation wants to wait for it."""
     import impls  # here, because asv imports every file of the suite, also beside a commit that has no impls
     from impls import checks
@@ -94,14 +76,11 @@ def _prepare(name: str, operation: str, problem: Problem, count: int) -> cell.Ce
     if count > (have := len(threads.cores())):
         raise ValueError(f"threads={count}, but this machine has {have} cores")
     threads.confine(count)  # before a library is loaded, which makes its pool for the cores it finds
-    offered = {entry.name: entry for entry in entry_points(group=GROUP)} if operation == "conv2d" else {}
-    function = impls.wrap(name, offered[name].load()) if name in offered else impls.load(name, operation)
-    cell.require_support(function, problem, operation)
-    checks.require_memory(problem.bytes, f"input, weight and output of {problem.label}")
-    arrays = inputs.make(problem, operation)
-    given = dict(zip(operations.OPERATIONS[operation].given, arrays, strict=True))
-    known = [oracle.reference(problem, **given, of=of) for of in operations.OPERATIONS[operation].returned]
-    return cell.check(function, problem, arrays, known, threads.set_pools(count), operation)
+    offered = {entry.name: entry for entry in entry_points(group=GROUP)} if task.operation == "conv2d" else {}
+    function = impls.wrap(name, offered[name].load()) if name in offered else impls.load(name, task.operation)
+    cell.require_support(function, task)
+    checks.require_memory(task.describe()["bytes"], f"the arrays of {task.problem.label}")
+    return task.check(function, threads.set_pools(count))
 
 
 def _usual(call: Callable[[], Any]) -> float:
@@ -179,12 +158,6 @@ def _trace(call: Callable[[], Any], request: dict[str, Any], title: str) -> int:
         count = _repeat(marked, request)
     recorded.export_chrome_trace(request["files"]["trace"])
     return count
-
-
-def _end_with_parent() -> None:
-    """Have the kernel end this process when the one that started it is gone: its calls may have no end of their own."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _allow_tracing() -> None:

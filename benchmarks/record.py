@@ -15,7 +15,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-LIBRARIES = ("Cython", "asv_runner", "convbench", "cupy", "numba", "numpy", "opencv-python-headless", "scipy", "torch")
+LIBRARIES = (
+    *("Cython", "asv_runner", "convbench", "numba", "numpy", "opencv-python-headless", "rasterio", "scikit-image"),
+    *("scipy", "tifffile", "torch"),
+    # CuPy's packages are named for the CUDA that they are built for.
+    *("cupy", "cupy-cuda12x", "cupy-cuda13x", "numba-cuda", "nvidia-cublas", "nvidia-cuda-runtime", "nvidia-cudnn-cu13"),
+    *("nvidia-cudnn-cu12", "triton"),
+)
 STOLEN = 0.1  # share of a cell's time that the host may take before the figure is marked
 LONGEST = 500  # characters of a reason; a traceback belongs in asv's own output
 
@@ -35,7 +41,8 @@ class Line:
             return
         stolen, wall = _steal() - self._steal, time.perf_counter() - self._start
         if status == "ok" and stolen > STOLEN * wall:
-            reason = f"the host took {stolen / wall:.0%} of the time while this was measured"
+            taken = f"the host took {stolen / wall:.0%} of the time while this was measured"
+            reason = f"{reason}; {taken}" if reason else taken
         facts = {
             **self.facts,
             "run": os.environ.get("CONVBENCH_RUN"),

@@ -5,34 +5,45 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from benchmarks import cell, memory, record, threads
+from benchmarks import ceilings, cell, memory, record, threads
 from benchmarks.contest import Contest
+from benchmarks.convolutions import Convolution
 from benchmarks.problems import Problem
+from benchmarks.tasks import Cell
 from benchmarks.types import Skip
 
+BY_RULE = "cpu.auto by rule"
+PACKED = " packed once"  # behind a name: its weights packed beforehand
 LEAST = 7  # samples of each contender, however slow it is
 
 
 def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield events: {"preparing": name}, {"sampled": share}, a {"cell": result} for each contender, and {"facts": ...}.
 
-    request: problem, as a label; threads; names of contenders: "torch", "opencv" and "copy" are the calls themselves,
-    without a line of ours around them, and the others implementations; seconds of timed blocks for each. One that can pack
-    its weights beforehand is a second contender with its weights packed, as inference has it: "<name> packed once".
-    Raises ValueError for a label that is none, or more threads than cores.
+    request: operation; problem, as a label; threads; names of contenders: "torch", "opencv" and "copy" are the calls
+    themselves, without a line of ours around them, "limit" is a copy that moves as many bytes as the problem must,
+    "cpu.auto by rule" is cpu.auto without its measurements, and the others are implementations; seconds of timed blocks
+    for each; within: rivals, and by which factor they may be slower than the fastest, or they are left out, as they are where
+    limits.toml has them too slow. One that can pack its weights beforehand is a second contender with its weights packed, as
+    inference has it: "<name> packed once". Raises ValueError for a label that is none, or more threads than cores.
     """
     memory.keep_freed_memory()
-    contest = Contest(Problem.parse(request["problem"]), request["threads"])
+    operation = request["operation"]
+    contest = Contest(cell.kind(operation).parse(request["problem"]), request["threads"], operation)
+    within = request.get("within", {"rivals": []})
     for name in request["names"]:
         yield {"preparing": name}
-        contest.enter(name, functools.partial(_bare if name in BARE else _ours, contest, name))
-        if name in contest.ready and name not in BARE and cell.load(name, "conv2d").prepare:
-            contest.enter(f"{name} packed once", functools.partial(_packed, contest, name))
+        make = _rival if name in within["rivals"] else OTHERS.get(name, _ours)
+        contest.enter(name, functools.partial(make, contest, name))
+        if name in contest.ready and name not in OTHERS and cell.load(name, operation).prepare:
+            contest.enter(f"{name}{PACKED}", functools.partial(_packed, contest, name))
     threads.set_pools(contest.count)
+    if rivals := [name for name in contest.ready if name.removesuffix(PACKED) in within["rivals"]]:
+        contest.leave_out(rivals, within["factor"])
     for share in contest.in_turn(request["seconds"], LEAST):
         yield {"sampled": share}
     pools = threads.require_pools(contest.count)  # a contender that changes a pool and leaves it so changes the others' times
@@ -41,14 +52,32 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield {"facts": {"pools": pools, "versions": record.versions()}}
 
 
-def _ours(contest: Contest, name: str) -> cell.Cell:
-    return contest.check(name, cell.load(name, "conv2d"))
+def _ours(contest: Contest, name: str) -> Cell:
+    return contest.check(name, cell.load(name, contest.task.operation))
 
 
-def _packed(contest: Contest, name: str) -> cell.Cell:
+def _rival(contest: Contest, name: str) -> Cell:
+    if reason := cell.too_slow(name, contest.task):
+        raise Skip(f"too slow here: {reason}")
+    return OTHERS.get(name, _ours)(contest, name)
+
+
+def _packed(contest: Contest, name: str) -> Cell:
     function, (input, weight) = cell.load(name, "conv2d"), contest.arrays
     convolve = function.prepare(weight, **contest.problem.arguments)
-    return contest.check(f"{name} packed once", function, functools.partial(convolve, input))
+    return contest.check(f"{name}{PACKED}", function, call=functools.partial(convolve, input))
+
+
+def _by_rule(contest: Contest, name: str) -> Cell:
+    """What cpu.auto does on a machine that was never tuned."""
+    from impls.conv2d.cpu import auto
+
+    call = functools.partial(auto.convolve, *contest.arrays, **contest.problem.arguments, by_rule=True)
+    return contest.check(name, cell.load("cpu.auto", "conv2d"), call=call)
+
+
+def _limit(contest: Contest, name: str) -> Cell:
+    return ceilings.copying(contest.task.describe()["bytes"], contest.count)
 
 
 @dataclass(frozen=True)
@@ -57,6 +86,7 @@ class Bare:
 
     to_numpy: Callable[[Any], np.ndarray]
     device: str = "cpu"
+    arrays: str = "numpy"
     family: str = "library"
 
     def unsupported(self, *shapes: tuple[int, ...], **arguments: Any) -> None:
@@ -66,16 +96,16 @@ class Bare:
         """Nothing to wait for."""
 
 
-def _bare(contest: Contest, name: str) -> cell.Cell:
+def _bare(contest: Contest, name: str) -> Cell:
     try:
         call, to_numpy = BARE[name](contest.problem, *contest.arrays)
     except ImportError as error:
         raise Skip(f"unavailable: {error}") from error
-    known = contest.known
+    (known,) = cast(Convolution, contest.task).known
     if name == "copy":
         pixels = contest.arrays[0].reshape(-1)[known.positions].astype(np.float64)
         known = replace(known, values=pixels, magnitudes=abs(pixels))
-    return contest.check(name, Bare(to_numpy), call, known)
+    return contest.check(name, Bare(to_numpy), call=call, known=[known])
 
 
 def _torch(problem: Problem, input: np.ndarray, weight: np.ndarray) -> tuple[Callable[[], Any], Callable[[Any], np.ndarray]]:
@@ -107,3 +137,4 @@ def _require_one_image(problem: Problem) -> None:
 
 
 BARE = {"torch": _torch, "opencv": _opencv, "copy": _copy}
+OTHERS = {**dict.fromkeys(BARE, _bare), BY_RULE: _by_rule, "limit": _limit}

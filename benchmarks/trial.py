@@ -12,6 +12,7 @@ import numpy as np
 from benchmarks import ceilings, cell, memory
 from benchmarks.contest import Contest
 from benchmarks.problems import Problem
+from benchmarks.tasks import Cell
 from benchmarks.types import Skip
 
 GROUP = "convbench.implementations"  # entry points by which installed packages offer implementations
@@ -53,11 +54,11 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"cell": result, "problem": problem.describe()}
 
 
-def _prepare(contest: Contest, name: str, offered: dict[str, EntryPoint], asked: bool) -> cell.Cell:
+def _prepare(contest: Contest, name: str, offered: dict[str, EntryPoint], asked: bool) -> Cell:
     # A limit spares a user what he did not ask for; who names an implementation wants to wait for it.
     if not asked and cell.on_request(name):
         raise Skip("on request: name it")
-    if not asked and (reason := cell.too_slow(name, contest.problem)):
+    if not asked and (reason := cell.too_slow(name, contest.task)):
         raise Skip(f"too slow here: {reason}")
     import impls
 

@@ -10,7 +10,7 @@ from asv_runner.benchmarks.mark import SkipNotImplemented
 from asv_runner.benchmarks.time import TimeBenchmark
 from asv_runner.benchmarks.track import TrackBenchmark
 
-from benchmarks import clock
+from benchmarks import clock, device
 from benchmarks.record import Line
 
 
@@ -21,7 +21,7 @@ class Skip(SkipNotImplemented):
 class _Recorded:
     """Writes a line of the side file for every cell, whatever becomes of it.
 
-    The suite's classes prepare and check in setup() and leave a `cell` behind (benchmarks.cell.Cell).
+    The suite's classes prepare and check in setup() and leave a `cell` behind (benchmarks.tasks.Cell).
     """
 
     # What asv_runner's Benchmark, the other base of the types below, has.
@@ -76,9 +76,18 @@ class CheckedTime(_Recorded, TimeBenchmark):
         warmup = clock.Plan().warmup_time if self.warmup_time < 0 else self.warmup_time
         # By way of benchmark_timing, as in asv's own type: whoever wants other samples of a prepared cell replaces that.
         samples, number = self.benchmark_timing(cell.block, least, most, enough, warmup, self.number, 1)
+        if cell.block.held_back:
+            cell.block.held_back = None
+            samples, number = self.benchmark_timing(cell.block, least, most, enough, warmup, self.number, 1)
+        remark = cell.block.remark
+        if cause := cell.block.held_back:
+            remark = f"{cause} held the device's clock back while this was measured, twice"
         facts = cell.verify(cell.block.output)
+        if cell.on_device:
+            facts["device"] = device.facts(cell.arrays)
         self.line.close(
             "ok",
+            remark,
             samples=[float(f"{sample:.6g}") for sample in samples],
             number=number,
             called=round(cell.called + self.called + facts.pop("called", 0.0), 6),

@@ -63,7 +63,8 @@ def main() -> None:
 @click.option("--quick", is_flag=True, help="A short selection of problems: minutes, not an hour.")
 @click.option("--again", is_flag=True, help="Measure what is there already, too, and build what did not build.")
 @click.option("--busy", is_flag=True, help="Measure even while other things run here.")
-def run(commits, steps, bench, implementation, quick, again, busy) -> None:
+@click.option("--config", type=FILE, metavar="FILE", help="Another configuration of asv than asv.conf.json.")
+def run(commits, steps, bench, implementation, quick, again, busy, config) -> None:
     """Measure HEAD, or each commit of RANGE as itself. Interrupted, the same command goes on where it stopped.
 
     RANGE is asv's: NEW, EXISTING, ALL, TAGS, HASHFILE:FILE, or git's, as main~5..main or COMMIT^!. The newest commit is
@@ -75,7 +76,8 @@ def run(commits, steps, bench, implementation, quick, again, busy) -> None:
         raise click.UsageError("--steps says how many commits of a RANGE, and none was given")
     selection = plan.Selection(bench, implementation, quick)
     request = measurement.Request(selection, commits, steps, again, busy)
-    if problems := measurement.run(project.find(), request, console()).problems():
+    here = project.load(config.resolve()) if config else project.find()
+    if problems := measurement.run(here, request, console()).problems():
         raise click.ClickException("; ".join(problems))
 
 
@@ -85,10 +87,13 @@ def run(commits, steps, bench, implementation, quick, again, busy) -> None:
 @click.option("--machine", "machine_name", help="Another machine than this one.")
 @click.option("--commit", help="Another commit than the one measured last.")
 @click.option("--baseline", help="What speed-ups are relative to, instead of the suite's own baseline.")
+@click.option("--layout", type=click.Choice(["own", "compare"]), default="own", show_default=True, help="Or torch's Compare.")
 @click.option("--json", "as_json", is_flag=True, help="One object a cell.")
 @click.option("--csv", "as_csv", is_flag=True, help="One line a cell.")
-def show_table(bench, implementation, machine_name, commit, baseline, as_json, as_csv) -> None:
+def show_table(bench, implementation, machine_name, commit, baseline, layout, as_json, as_csv) -> None:
     """Show stored results: problems down, implementations across."""
+    if layout == "compare" and (as_json or as_csv):
+        raise click.UsageError("--layout is for people; --json and --csv have all there is")
     here = project.find()
     known = _readable(results.benchmarks, here.results)
     plan.check_names(known, (*implementation, *filter(None, [baseline])))
@@ -103,9 +108,13 @@ def show_table(bench, implementation, machine_name, commit, baseline, as_json, a
     if cells.empty:
         where = f"in the results of {stored.commit[:8]} on {stored.machine}"
         raise click.ClickException(f"nothing {where} passes these filters, or it is of other versions of the benchmarks")
-    baselines = cells.baseline.dropna()
-    named = baseline or (baselines.iloc[0] if len(baselines) else None)
+    named = baseline or " or ".join(cells.baseline.dropna().unique()) or None
     heading = f"{stored.machine}, commit {stored.commit[:8]}, {stored.environment}"
+    if layout == "compare":
+        from convbench import layout as by_torch
+
+        click.echo(f"{heading}\n{by_torch.compare(cells, known)}")
+        return
     _print(cells, table.Notes(heading, named), as_json, as_csv)
 
 
@@ -157,7 +166,9 @@ def try_shape(input, weight, names, as_json, as_csv, **options) -> None:
 @main.command(name="profile")
 @click.argument("name")
 @click.argument("problem")
-@click.option("--operation", default="conv2d", show_default=True, help="Or conv_transpose2d, conv2d_backward.")
+@click.option(
+    "--operation", default="conv2d", show_default=True, help="Or adam_step, preprocess, train_step, ... as impls has them."
+)
 @click.option("--threads", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--calls", type=click.IntRange(1), default=100, show_default=True, help="At most so many, but for --native.")
 @click.option("--seconds", type=click.FloatRange(0.01), default=5.0, show_default=True, help="At most so long, about.")
@@ -183,7 +194,8 @@ def profile_one(graph: Path | None, native: Path | None, trace: Path | None, **q
 def measure_speed(rows: tuple[str, ...], again: bool, dirty: bool, report: bool) -> None:
     """Time ours in turn with torch, OpenCV and a copy, and hold them against the goals in benchmarks/speed.toml.
 
-    Measures the working tree, writes docs/speed.md. Interrupted, the same command goes on where it stopped.
+    Measures the working tree, writes docs/speed.md: rows that were not measured here and now are shown from where they were
+    last. Interrupted, the same command goes on where it stopped.
     """
     from convbench import speed
 
@@ -196,6 +208,18 @@ def measure_speed(rows: tuple[str, ...], again: bool, dirty: bool, report: bool)
         click.echo("the report of all rows is in docs/speed.md")
     if failed:
         raise click.ClickException(f"{failed} contenders or measurements failed and have no time; the reasons stand above")
+
+
+@main.command(name="tune")
+@click.option("--dirty", is_flag=True, help="Measure uncommitted code all the same, and keep the times apart.")
+def tune_auto(dirty: bool) -> None:
+    """Measure who is fastest on which problem, and write the table that cpu.auto picks from.
+
+    Interrupted, the same command goes on where it stopped.
+    """
+    from convbench import tune
+
+    click.echo("\n".join(tune.run(project.find(), dirty, console())))
 
 
 @main.command(name="dashboard")

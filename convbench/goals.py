@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ import numpy as np
 from convbench import figures
 
 THREADS = (1, 2)  # what the goals are judged for
+BOUNDS = ("copy", "limit")  # what no answer is faster than, and is none itself
 PACKED = " packed once"  # behind an implementation's name: its weights packed beforehand
 TRANSFORMS = ("winograd", "fft")  # families whose arithmetic is not exact: they round more than a sum of products
 
@@ -25,14 +26,17 @@ Key = tuple[str, int]  # a problem's label and a number of threads
 
 @dataclass(frozen=True)
 class Goal:
-    """One thing a row promises; benchmarks/speed.toml says what each field means. Without `than` and problems: see there."""
+    """One thing that a row, or rows together, promise; benchmarks/speed.toml says what each field means."""
 
     than: str = ""
+    ours: str = ""
     geomean: float = 0.0
     each: float = 0.0
     problems: tuple[str, ...] = ()
     error: float = 0.0
     exact: bool = False
+    near: float = 0.0
+    share: float = 0.0
 
     def __str__(self) -> str:
         """The goal in words."""
@@ -40,46 +44,81 @@ class Goal:
             return "exact arithmetic"
         if self.error:
             return f"relative L2 error at most {self.error:g}"
+        if self.near:
+            return f"within {self.near:.0%} of the fastest on {self.share:.0%} of the problems"
         which = f"each of {len(self.problems)} problems" if self.problems else "each"
         parts = [f"geometric mean at least {self.geomean:g}x {self.than}"] * bool(self.geomean)
         parts += [f"{which} at least {self.each:g}x {self.than}"] * bool(self.each)
-        return ", ".join(parts)
+        return f"{self.ours}: " * bool(self.ours) + ", ".join(parts)
 
 
 @dataclass(frozen=True)
 class Row:
-    """Problems that are judged together, by the times of one implementation of ours."""
+    """Problems of one operation that are judged together, by the times of one implementation of ours.
+
+    baseline: whom everybody is compared with. beside and also: who is measured too, for all to see. seconds: of timed
+    blocks for each contender. within: how many times as long as the fastest those of `also` may take, or they are left out.
+    """
 
     name: str
     what: str
     ours: str
     problems: tuple[str, ...]
     goals: tuple[Goal, ...]
+    baseline: str
+    seconds: float
+    beside: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
+    operation: str = "conv2d"
+    within: float = math.inf
 
-    def compared(self, baseline: str) -> list[str]:
+    @property
+    def compared(self) -> list[str]:
         """Whom ours is compared with, the baseline first."""
-        return list(dict.fromkeys([baseline, *(goal.than for goal in self.goals if goal.than)]))
+        return list(dict.fromkeys([self.baseline, *(goal.than for goal in self.goals if goal.than)]))
+
+
+@dataclass(frozen=True)
+class Overall:
+    """What rows promise together: each counts the same, however many problems it has."""
+
+    name: str
+    rows: tuple[Row, ...]
+    goals: tuple[Goal, ...]
 
 
 @dataclass(frozen=True)
 class Goals:
-    """All rows, and what they share."""
+    """All rows, and rows together. A label stands for one problem of one operation."""
 
-    baseline: str
-    beside: tuple[str, ...]
-    seconds: float
-    overall: float
     rows: tuple[Row, ...]
+    overall: tuple[Overall, ...] = ()
 
     def contenders(self, label: str) -> list[str]:
         """Everybody who is measured on a problem, whichever rows it is in."""
-        names = [self.baseline, *self.beside]
-        for row in self.rows:
-            if label in row.problems:
-                names += [goal.than for goal in row.goals if goal.than and label in (goal.problems or row.problems)]
-                names += [row.ours, *row.also]
+        names = []
+        for row in self.of(label):
+            names += [row.baseline, *row.beside]
+            names += [goal.than for goal in row.goals if goal.than and label in (goal.problems or row.problems)]
+            names += [row.ours, *row.also]
+        for overall in self.overall:
+            if any(label in row.problems for row in overall.rows):
+                names += [name for goal in overall.goals for name in (goal.than, goal.ours) if name]
         return list(dict.fromkeys(names))
+
+    def rivals(self, label: str) -> dict[str, Any]:
+        """Who of those that judge nothing on a problem is left out, if how slow: nobody whom a row has at any speed."""
+        rows = self.of(label)
+        judged = {name for row in rows for name in (*row.compared, *row.beside, row.ours)}
+        judged |= {name for overall in self.overall for goal in overall.goals for name in (goal.than, goal.ours)}
+        judged |= {name for row in rows if math.isinf(row.within) for name in row.also}
+        names = [name for name in self.contenders(label) if name not in judged]
+        factor = max((row.within for row in rows if math.isfinite(row.within)), default=math.inf)
+        return {"within": {"rivals": names, "factor": factor}} if names else {}
+
+    def of(self, label: str) -> list[Row]:
+        """The rows that a problem is in."""
+        return [row for row in self.rows if label in row.problems]
 
     def only(self, names: tuple[str, ...]) -> tuple[Row, ...]:
         """The rows of these names, all where none is given. Raises ClickException for a name that no row has."""
@@ -95,8 +134,13 @@ def load(path: Path) -> Goals:
     try:
         with path.open("rb") as file:
             content = tomllib.load(file)
-        rows = tuple(_row(entry) for entry in content.pop("row"))
-        return Goals(rows=rows, **{**content, "beside": tuple(content["beside"])})
+        entries, together = content.pop("row"), content.pop("overall", ())
+        rows = {row.name: row for row in (_row({**content, **entry}) for entry in entries)}
+        overall = tuple(
+            Overall(entry["name"], tuple(rows[name] for name in entry["rows"]), tuple(map(_goal, entry["goals"])))
+            for entry in together
+        )
+        return Goals(tuple(rows.values()), overall)
     except FileNotFoundError:
         raise click.ClickException(f"this suite has no goals: {path.parent.name}/{path.name} is not there") from None
     except (ValueError, KeyError, TypeError) as error:
@@ -104,9 +148,13 @@ def load(path: Path) -> Goals:
 
 
 def _row(entry: dict[str, Any]) -> Row:
-    made = [Goal(**{**goal, "problems": tuple(goal.get("problems", ()))}) for goal in entry["goals"]]
-    lists = {"problems": tuple(entry["problems"]), "goals": tuple(made), "also": tuple(entry.get("also", ()))}
-    return Row(**{**entry, **lists})
+    lists = {name: tuple(entry.get(name, ())) for name in ("beside", "also")}
+    lists["problems"] = tuple(entry["problems"])
+    return Row(**{**entry, **lists, "goals": tuple(map(_goal, entry["goals"]))})
+
+
+def _goal(entry: dict[str, Any]) -> Goal:
+    return Goal(**{**entry, "problems": tuple(entry.get("problems", ()))})
 
 
 @dataclass(frozen=True)
@@ -147,6 +195,11 @@ class Times:
         """Who was measured, in order."""
         return [cell["name"] for cell in self.lines.get((label, threads), {}).get("cells", [])]
 
+    def medians(self, label: str, threads: int) -> list[float]:
+        """The median times of everybody who computes the problem and was called as everybody calls; NaN for who has none."""
+        names = (name for name in self.names(label, threads) if name not in BOUNDS and not name.endswith(PACKED))
+        return [self.cell(label, threads, name).median for name in names]
+
     def ratio(self, label: str, threads: int, than: str, ours: str) -> float:
         """Another's median time over ours: how many times faster ours is. NaN where either has no time."""
         return self.cell(label, threads, than).median / self.cell(label, threads, ours).median
@@ -163,15 +216,16 @@ class Verdict:
         return f"{self.status}: {self.figure}"
 
 
-def judge(row: Row, goal: Goal, times: Times, threads: int) -> Verdict:
-    """Hold one goal against the times. A row that lacks the time of a single problem is not judged."""
-    lacking = [label for label in row.problems if math.isnan(times.cell(label, threads, row.ours).median)]
-    labels = goal.problems or row.problems
+def judge(rows: Sequence[Row], goal: Goal, times: Times, threads: int) -> Verdict:
+    """Hold one goal of a row, or of rows together, against the times. Where a single one is missing it is not judged."""
+    every = [(row, label) for row in rows for label in row.problems]
+    wanted = [(row, label) for row, label in every if not goal.problems or label in goal.problems]
+    lacking = {label for row, label in every if math.isnan(times.cell(label, threads, goal.ours or row.ours).median)}
     if goal.than:
-        lacking += [label for label in labels if math.isnan(times.cell(label, threads, goal.than).median)]
+        lacking |= {label for _, label in wanted if math.isnan(times.cell(label, threads, goal.than).median)}
     if lacking:
-        return Verdict("not judged", f"no time for {len(set(lacking))} of {len(row.problems)} problems")
-    cells = {label: times.cell(label, threads, row.ours) for label in labels}
+        return Verdict("not judged", f"no time for {len(lacking)} of {len({label for _, label in every})} problems")
+    cells = {label: times.cell(label, threads, goal.ours or row.ours) for row, label in wanted}
     if goal.exact:
         families = sorted({str(cell.entry.get("family")) for cell in cells.values()})
         return _verdict(not set(families) & set(TRANSFORMS), " and ".join(families))
@@ -179,19 +233,24 @@ def judge(row: Row, goal: Goal, times: Times, threads: int) -> Verdict:
         largest = max(cells, key=lambda label: cells[label].entry["relative_l2"])
         error = cells[largest].entry["relative_l2"]
         return _verdict(error <= goal.error, f"at most {error:.1e} ({largest})")
-    ratios = {label: times.ratio(label, threads, goal.than, row.ours) for label in labels}
-    mean, least = geometric_mean(ratios.values()), min(ratios, key=ratios.__getitem__)
+    if goal.near:
+        return _judge_near(goal, times, threads, cells)
+    ratios = {label: times.cell(label, threads, goal.than).median / cell.median for label, cell in cells.items()}
+    means = [geometric_mean(ratios[label] for label in row.problems if label in ratios) for row in rows]
+    mean, least = geometric_mean(means), min(ratios, key=ratios.__getitem__)
     figure = f"{times_faster(mean)}, least {times_faster(ratios[least])} ({least})"
     return _verdict(mean >= goal.geomean and ratios[least] >= goal.each, figure)
 
 
-def judge_overall(goals: Goals, times: Times, threads: int) -> Verdict:
-    """Hold the geometric mean of all rows' own geometric means against its goal."""
-    means = [mean(row, goals.baseline, row.ours, times, threads) for row in goals.rows]
-    if lacking := sum(map(math.isnan, means)):
-        return Verdict("not judged", f"{lacking} of {len(means)} rows lack times")
-    found = geometric_mean(means)
-    return _verdict(found >= goals.overall, times_faster(found))
+def _judge_near(goal: Goal, times: Times, threads: int, cells: Mapping[str, Cell]) -> Verdict:
+    """On how many problems ours takes hardly longer than the fastest of all that were measured."""
+    behind = {
+        label: cell.median / min(each for each in times.medians(label, threads) if not math.isnan(each))
+        for label, cell in cells.items()
+    }
+    count, worst = sum(each <= 1 + goal.near for each in behind.values()), max(behind, key=behind.__getitem__)
+    figure = f"{count} of {len(behind)}, at worst {figures.significant(behind[worst], 3)} times its time ({worst})"
+    return _verdict(count >= goal.share * len(behind), figure)
 
 
 def mean(row: Row, than: str, ours: str, times: Times, threads: int) -> float:

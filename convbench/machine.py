@@ -21,11 +21,11 @@ PATIENCE = 20  # seconds to wait for a short disturbance to end, an installation
 
 
 def facts() -> dict[str, str]:
-    """What asv stores of a machine, named by its processor and cores. Host name and kernel stay out."""
+    """What asv stores of a machine, named by its CUDA devices, processor and cores. Host name and kernel stay out."""
     cpu = _processor()
     cores = str(psutil.cpu_count() or 1)
     model = re.sub(r"\((R|TM)\)|\bCPU\b|\bProcessor\b|@.*", "", cpu, flags=re.IGNORECASE)
-    name = re.sub(r"[^a-z0-9]+", "-", model.lower()).strip("-")
+    name = re.sub(r"[^a-z0-9]+", "-", " ".join([*_devices(), model]).lower()).strip("-")
     memory = f"{round(psutil.virtual_memory().total / 2**30)} GiB"
     return {
         "machine": f"{name}-{cores}cores",
@@ -45,6 +45,18 @@ def _processor() -> str:
         if len(known) == 2:
             return f"{name} (family {known['cpu family']}, model {known['model']})"
     return name
+
+
+def _devices() -> list[str]:
+    """The names of the CUDA devices, each once; nothing where there is none or NVIDIA's management library is missing."""
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+    except Exception:  # no such module, no driver, no device: the library has an error of its own for each
+        return []
+    handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
+    return list(dict.fromkeys(map(pynvml.nvmlDeviceGetName, handles)))
 
 
 def register(folder: Path) -> None:

@@ -123,7 +123,8 @@ def step(place: Place, built: Built, step: plan.Step, title: str) -> int:
     with _progress(place.console) as progress:
         task = progress.add_task(title, total=total, now="")
         asv = ["convbench.private_asv", str(place.work), "run", f"{built.commit}^!", "--bench", step.pattern()]
-        for _ in _running(place, [*asv, "--machine", place.machine, "--record-samples"], log, side):
+        asv += ["--machine", place.machine, "--record-samples", "--config", str(place.project.file)]
+        for _ in _running(place, asv, log, side):
             line = plan.last_line(side)
             now = ", ".join(results.plain(value) for value in line.get("params", []))
             progress.update(task, completed=min(plan.count_lines(side), total), now=now)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from tabulate import tabulate
 
 from convbench import figures
-from convbench.goals import PACKED, THREADS, Cell, Goals, Row, Times, judge, judge_overall, mean, times_faster
+from convbench.goals import PACKED, THREADS, Cell, Goals, Row, Times, judge, mean, times_faster
 
 # How the libraries are called where they are named, by what is stored.
 LIBRARIES = {
@@ -19,6 +19,7 @@ LIBRARIES = {
     "numba": "Numba",
     "Cython": "Cython",
 }
+FEW = 4  # notes of one kind about one contender that are spelled out
 
 
 def text(goals: Goals, rows: Iterable[Row], times: Times, machine: str, code: str) -> str:
@@ -52,27 +53,35 @@ def heading(times: Times, machine: str, code: str) -> str:
 
 def _goals(goals: Goals, rows: list[Row], times: Times) -> str:
     lines = [
-        [row.name, str(goal), *(str(judge(row, goal, times, threads)) for threads in THREADS)]
+        [row.name, str(goal), *(str(judge([row], goal, times, threads)) for threads in THREADS)]
         for row in rows
         for goal in row.goals
     ]
-    words = f"geometric mean of the rows' geometric means at least {goals.overall:g}x {goals.baseline}"
-    lines.append(["all rows", words, *(str(judge_overall(goals, times, threads)) for threads in THREADS)])
+    lines += [
+        [
+            each.name,
+            f"{goal}{', each row counting once' * bool(goal.geomean)}",
+            *(str(judge(each.rows, goal, times, threads)) for threads in THREADS),
+        ]
+        for each in goals.overall
+        for goal in each.goals
+        if set(each.rows) & set(rows)
+    ]
     return _table(["row", "goal", *(figures.many(threads, "thread") for threads in THREADS)], lines, left=4)
 
 
 def _problems(goals: Goals, row: Row, times: Times, threads: int) -> str:
     """Problems down; times of everybody, ratios and the error of ours across."""
     names = _columns(goals, row, times, threads)
-    compared = [(than, row.ours) for than in row.compared(goals.baseline)]
-    compared += [(goals.baseline, row.ours + PACKED)] * (row.ours + PACKED in names)
+    compared = [(than, row.ours) for than in row.compared]
+    compared += [(row.baseline, row.ours + PACKED)] * (row.ours + PACKED in names)
     lines = []
     for label in row.problems:
         wanted = {*goals.contenders(label), *times.names(label, threads)}
         cells = [_time(times.cell(label, threads, name)) if name in wanted else "" for name in names]
         ratios = [_ratio(times.ratio(label, threads, *pair)) for pair in compared]
         ours = times.cell(label, threads, row.ours)
-        error = f"{ours.entry['relative_l2']:.1e}" if ours.status == "ok" else ""
+        error = f"{ours.entry['relative_l2']:.1e}" if "relative_l2" in ours.entry else ""  # a mask has none
         lines.append([label, *cells, *ratios, error])
     means = [_ratio(mean(row, *pair, times, threads)) for pair in compared]
     lines.append(["geometric mean", *[""] * len(names), *means, ""])
@@ -83,22 +92,34 @@ def _problems(goals: Goals, row: Row, times: Times, threads: int) -> str:
 def _columns(goals: Goals, row: Row, times: Times, threads: int) -> list[str]:
     """The contenders of a row in order, each followed by itself with packed weights where that was measured."""
     measured = {name for label in row.problems for name in times.names(label, threads)}
-    names = dict.fromkeys([goals.baseline, *goals.beside, *row.compared(goals.baseline), row.ours, *row.also])
+    names = dict.fromkeys([row.baseline, *row.beside, *row.compared, row.ours, *row.also])
     return [name for own in names for name in (own, own + PACKED) if name == own or name in measured]
 
 
 def _notes(goals: Goals, row: Row, times: Times) -> list[str]:
-    """Why contenders have no time, and what disturbed a measurement."""
-    found = []
+    """Why contenders have no time, and what disturbed a measurement; what is skipped again and again for one kind of reason
+    is said once, with how often.
+    """
+    found: list[str] = []
+    skipped: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for label in row.problems:
         for threads in THREADS:
             where = f"{label}, {figures.many(threads, 'thread')}"
             for name in _columns(goals, row, times, threads):
                 cell = times.cell(label, threads, name)
-                if cell.status in ("failed", "skipped"):
-                    found.append(f"{where}: {name} {cell.status}: {cell.entry['reason']}")
+                if cell.status == "failed":
+                    found.append(f"{where}: {name} failed: {cell.entry['reason']}")
+                elif cell.status == "skipped":
+                    reason = cell.entry["reason"]
+                    skipped.setdefault((name, reason.partition(":")[0]), []).append((where, reason))
             if disturbed := times.lines.get((label, threads), {}).get("disturbed"):
                 found.append(f"{where}: measured while {disturbed}")
+    for (name, kind), notes in skipped.items():
+        reasons = {reason for _, reason in notes}
+        if len(notes) > FEW:
+            found.append(f"{name} skipped {len(notes)} times: {reasons.pop() if len(reasons) == 1 else kind}")
+        else:
+            found += [f"{where}: {name} skipped: {reason}" for where, reason in notes]
     return found
 
 

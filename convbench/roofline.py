@@ -12,25 +12,28 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+PRECISIONS = ("tf32", "fp16", "bf16")  # families that are named for theirs
+
 
 @dataclass
 class Roofline:
-    """Rates by number of threads: FLOP/s by dtype, and bytes/s by the bytes a copy moved."""
+    """Rates by number of threads, or "cuda" for the device: FLOP/s by dtype, and bytes/s by the bytes a copy moved."""
 
-    compute: dict[tuple[int, str], float] = field(default_factory=dict)
-    copies: dict[int, dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
+    compute: dict[tuple[int | str, str], float] = field(default_factory=dict)
+    copies: dict[int | str, dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
 
     def add(self, what: dict[str, Any], threads: int, seconds: float) -> None:
         """Take in one measured ceiling: what each thread did, {"flops": ..., "dtype": ...} or {"bytes": ...}, in so many
-        seconds a call.
+        seconds a call; with a "device", what that did.
         """
+        where, times = (what["device"], 1) if "device" in what else (threads, threads)
         if "flops" in what:
-            self.compute[threads, what["dtype"]] = threads * what["flops"] / seconds
+            self.compute[where, what["dtype"]] = times * what["flops"] / seconds
         elif not what.get("fresh"):  # page faults are the allocator's cost, not a limit of the hardware
-            moved = threads * what["bytes"]
-            self.copies[threads][moved] = moved / seconds
+            moved = times * what["bytes"]
+            self.copies[where][moved] = moved / seconds
 
-    def floor(self, flops: float, moved: float, dtype: str, threads: int) -> tuple[float, str] | None:
+    def floor(self, flops: float, moved: float, dtype: str, threads: int | str) -> tuple[float, str] | None:
         """The least seconds a problem can take and what bounds it, "compute" or "memory"; None without ceilings.
 
         Bytes go at the rate of the measured copies that moved about as many, interpolated: a small problem stays in a
@@ -113,8 +116,11 @@ def _derive(cell: Any, base: Any, roof: Roofline) -> dict[str, Any]:
         found["speedup_spread"] = float(np.hypot(base.spread, cell.spread))
     if pd.notna(cell.flops):
         found["effective_gflops"] = cell.flops / cell.value / 1e9
-    if all(map(pd.notna, (cell.flops, cell.bytes, cell.dtype, cell.threads))) and cell.device == "cpu":
-        floor = roof.floor(cell.flops, cell.bytes, cell.dtype, int(cell.threads))
+    if all(map(pd.notna, (cell.flops, cell.bytes, cell.dtype, cell.threads, cell.device))):
+        # What multiplies in less than its arrays' precision is held against the rate of that.
+        precision = cell.family if cell.family in PRECISIONS else cell.dtype
+        where = int(cell.threads) if cell.device == "cpu" else cell.device
+        floor = roof.floor(cell.flops, cell.bytes, precision, where)
         if floor:
             found["limit_seconds"], found["bound"] = floor
             found["percent_of_limit"] = 100 * floor[0] / cell.value

@@ -59,7 +59,7 @@ def run(project: Project, request: Request, console: Console) -> Outcome:
         span = [project.commit()]
     else:
         span = commits.order(commits.resolve(project, request.span))[: request.most]
-    if changed := project.git("status", "--porcelain", "--", str(project.benchmarks), "asv.conf.json"):
+    if changed := project.git("status", "--porcelain", "--", str(project.benchmarks), project.file.name):
         # What is measured is the commit; what measures is the checkout, and results must say which.
         raise click.ClickException(f"the suite has uncommitted changes, and results are kept by commit: {changed.split()[1]}")
     if project.git("status", "--porcelain", "--", ".", ":!results"):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,7 @@ import click
 from rich.console import Console
 
 from convbench import figures, goals, machine, measure, plan, report, suite
-from convbench.goals import Goals, Key, Times
+from convbench.goals import Goals, Key, Row, Times
 from convbench.project import Project
 from convbench.store import whole
 
@@ -31,12 +34,16 @@ BEGIN, END = "<!-- convbench speed: begin -->", "<!-- convbench speed: end -->"
 
 @dataclass(frozen=True)
 class Store:
-    """Where the times of one state of the code on one machine lie; that state, and how it is measured, in words."""
+    """Where the times of one state of the code on one machine lie; that state, and how it is measured, in words.
+
+    paths: what that code is, for git.
+    """
 
     path: Path
     machine: str
     code: str
     command: str
+    paths: tuple[str, ...] = CODE
 
     @property
     def committed(self) -> bool:
@@ -44,19 +51,20 @@ class Store:
         return "--dirty" not in self.command
 
 
-def find_store(project: Project, dirty: bool) -> Store:
+def find_store(project: Project, dirty: bool, paths: Sequence[str] = CODE, folder: str = "speed") -> Store:
     """The place for the last commit that changed the code or, with `dirty`, for what is not committed.
 
-    A commit of results or documents alone leaves the times valid.
+    A commit of results or documents alone leaves the times valid. paths: what the code is, for git.
     """
-    commit = (project.git("rev-list", "-1", "HEAD", "--", *CODE) or project.commit())[:8]
+    commit = (project.git("rev-list", "-1", "HEAD", "--", *paths) or project.commit())[:8]
     name, huge = machine.facts()["machine"], os.environ.get(HUGE) == "1"
     kind, command = ("-huge-pages", f"{HUGE}=1 {COMMAND}") if huge else ("", COMMAND)
-    if not (dirty and (changed := _changes(project))):
-        return Store(project.results / name / "speed" / f"{commit}{kind}.jsonl", name, f"commit {commit}", command)
+    if not (dirty and (changed := _changes(project, paths))):
+        path = project.results / name / folder / f"{commit}{kind}.jsonl"
+        return Store(path, name, f"commit {commit}", command, tuple(paths))
     state = hashlib.sha256(changed.encode()).hexdigest()[:8]
-    path = project.work / "speed" / name / f"{commit}-{state}{kind}.jsonl"
-    return Store(path, name, f"commit {commit} with uncommitted changes ({state})", f"{command} --dirty")
+    path = project.work / folder / name / f"{commit}-{state}{kind}.jsonl"
+    return Store(path, name, f"commit {commit} with uncommitted changes ({state})", f"{command} --dirty", tuple(paths))
 
 
 def read(path: Path) -> dict[Key, dict[str, Any]]:
@@ -79,33 +87,63 @@ def run(project: Project, store: Store, wanted: tuple[str, ...], again: bool, co
     """
     known = goals.load(project.benchmarks / "speed.toml")
     keys = dict.fromkeys((label, n) for row in known.only(wanted) for label in row.problems for n in goals.THREADS)
+    return measure_all(project, known, store, list(keys), again, console)
+
+
+def measure_all(project: Project, known: Goals, store: Store, keys: list[Key], again: bool, console: Console) -> int:
+    """Measure problems with their contenders, those that are not stored yet or, with `again`, all; return how much failed."""
     if store.committed:
-        _require_committed(project)
-    failed, done, todo = 0, 0, list(keys)
+        _require_committed(project, store.paths)
+    failed, done, todo = 0, 0, keys
 
     def kept() -> str:
         return f"{done} of {len(todo)} measurements are made; the same command goes on from there"
 
-    with measure.lock(project), measure.interruptible(kept):
+    with measure.lock(project), measure.interruptible(kept), contextlib.ExitStack() as stack:
+        processes: dict[int, suite.Kept] = {}  # by threads
         there, cores = {} if again else read(store.path), machine.cores()
         todo = [key for key in keys if key[1] <= cores and not _settled(there.get(key), known.contenders(key[0]))]
         estimate = f": about {_left(project, todo)}" if todo else ""
         console.print(f"{len(todo)} of {len(keys)} measurements are to be made{estimate}")
-        if cores < max(goals.THREADS):
+        if cores < max(count for _, count in keys):
             console.print("only one core may be used here: what needs more is not measured", style="yellow")
         for done, key in enumerate(todo):
             title = f"[{done + 1}/{len(todo)}, {_left(project, todo[done:])} left] {_title(key)}"
-            failed += _step(project, known, store, key, console, title)
+            if key[1] not in processes:
+                processes[key[1]] = stack.enter_context(suite.Kept(project, "speed"))
+            failed += _step(project, known, store, key, processes[key[1]], console, title)
     return failed
 
 
 def show(project: Project, store: Store, wanted: tuple[str, ...] = ()) -> str:
-    """The report of the wanted rows, or all, from what is stored. Raises ClickException where nothing is."""
+    """The report of the wanted rows, or all, from what this store has. Raises ClickException where that is nothing."""
     known = goals.load(project.benchmarks / "speed.toml")
     rows = known.only(wanted)
     if not (lines := read(store.path)):
         raise click.ClickException(f"no times of {store.code} on {store.machine}; measure it with `{store.command}`")
     return report.text(known, rows, Times(lines), store.machine, f"{store.code}, by `{store.command}`")
+
+
+def show_all(project: Project, store: Store) -> str:
+    """The report of all rows: those that this store has not whole, from where they were measured last, which it says."""
+    known = goals.load(project.benchmarks / "speed.toml")
+    stores = {each: {label for label, _ in read(each.path)} for each in (store, *_others(project, store))}
+    rows_of: dict[Store, list[Row]] = {store: []}
+    for row in known.rows:
+        whole = [each for each, labels in stores.items() if labels >= set(row.problems)]
+        part = [each for each, labels in stores.items() if labels & set(row.problems)]
+        rows_of.setdefault((whole or part or [store])[0], []).append(row)
+    return "\n".join(show(project, source, tuple(row.name for row in rows)) for source, rows in rows_of.items() if rows)
+
+
+def _others(project: Project, store: Store) -> list[Store]:
+    """The other committed stores, of all machines, the newest first."""
+    found = []
+    for path in project.results.glob("*/speed/*.jsonl"):
+        if path != store.path and not path.stem.endswith("-huge-pages") and (lines := read(path)):
+            there = Store(path, path.parent.parent.name, f"commit {path.stem}", COMMAND)
+            found.append((max(line["date"] for line in lines.values()), there))
+    return [there for _, there in sorted(found, key=itemgetter(0), reverse=True)]
 
 
 def publish(project: Project, store: Store) -> None:
@@ -117,31 +155,34 @@ def publish(project: Project, store: Store) -> None:
     if not (begin and end):
         raise click.ClickException(f"docs/speed.md has no place for the report: the lines {BEGIN} and {END}")
     with whole(path) as beside:
-        beside.write_text(f"{before}{BEGIN}\n\n{show(project, store)}\n{END}{after}", encoding="utf-8")
+        beside.write_text(f"{before}{BEGIN}\n\n{show_all(project, store)}\n{END}{after}", encoding="utf-8")
 
 
-def _step(project: Project, known: Goals, store: Store, key: Key, console: Console, title: str) -> int:
+def _step(project: Project, known: Goals, store: Store, key: Key, process: suite.Kept, console: Console, title: str) -> int:
     """Measure one problem and keep it; return how many of its contenders failed, 1 where the whole of it did."""
     try:
-        line = _measure(project, known, key, console, f"{title}: ")
+        line = _measure(process, known, key, console, f"{title}: ")
     except click.ClickException as error:
         console.print(f"{title}: FAILED, {error.message}", highlight=False, markup=False)
         return 1
     if store.committed:  # somebody may have gone on working meanwhile
-        _require_committed(project, store)
+        _require_committed(project, store.paths, store)
     _append(store.path, line)
     console.print(f"{title}: {_summary(known, line)}, {line['wall']:.0f} s", highlight=False, markup=False)
     return sum(cell["status"] == "failed" for cell in line["cells"])
 
 
-def _measure(project: Project, known: Goals, key: Key, console: Console, title: str) -> dict[str, Any]:
+def _measure(process: suite.Kept, known: Goals, key: Key, console: Console, title: str) -> dict[str, Any]:
     """Ask the suite; return the line to store."""
     label, threads = key
-    disturbed = machine.busy(0.3)
+    disturbed = machine.busy(0.3)  # before the process begins: loading the libraries is no disturbance
     start, stolen = time.monotonic(), machine.stolen()
-    question = {"problem": label, "threads": threads, "names": known.contenders(label), "seconds": known.seconds}
+    rows = known.of(label)
+    question = {"operation": rows[0].operation, "problem": label, "threads": threads, "names": known.contenders(label)}
+    question["seconds"] = max(row.seconds for row in rows)  # what the most careful of them asks
+    question |= known.rivals(label)
     cells, facts = [], {}
-    for event in suite.ask(project, "speed", question, console, title):
+    for event in process.ask(question, console, title):
         facts.update(event.get("facts", {}))
         if cell := event.get("cell"):
             if "samples" in cell:
@@ -177,27 +218,28 @@ def _settled(line: dict[str, Any] | None, names: list[str]) -> bool:
     return all(status.get(name) in ("ok", "skipped") for name in names)
 
 
-def _require_committed(project: Project, store: Store | None = None) -> None:
+def _require_committed(project: Project, paths: Sequence[str], store: Store | None = None) -> None:
     """Raise ClickException where code is not committed, or is no longer that of the store."""
-    if changed := project.git("status", "--porcelain", "--", *CODE):
+    if changed := project.git("status", "--porcelain", "--", *paths):
         raise click.ClickException(
             f"uncommitted changes, and times are kept by commit: {changed.split()[1]}; "
             "commit them, or say --dirty to measure them and keep the times in .convbench"
         )
-    if store and find_store(project, False) != store:
+    if store and find_store(project, False, paths, store.path.parent.name) != store:
         raise click.ClickException("another commit has changed the code meanwhile; the same command measures that one")
 
 
-def _changes(project: Project) -> str:
+def _changes(project: Project, paths: Sequence[str]) -> str:
     """All that is not committed of the code, "" where everything is."""
-    others = project.git("ls-files", "-z", "--others", "--exclude-standard", "--", *CODE).strip("\0").split("\0")
+    others = project.git("ls-files", "-z", "--others", "--exclude-standard", "--", *paths).strip("\0").split("\0")
     texts = [f"{name}\n{(project.root / name).read_text(errors='replace')}" for name in filter(None, others)]
-    return "".join([project.git("diff", "--binary", "HEAD", "--", *CODE), *texts])
+    return "".join([project.git("diff", "--binary", "HEAD", "--", *paths), *texts])
 
 
 def _left(project: Project, keys: list[Key]) -> str:
     """How long these will take, for people: what each took when it was last measured, or what others take."""
-    files = [*project.results.glob("*/speed/*.jsonl"), *(project.work / "speed").glob("*/*.jsonl")]
+    files = [path for kind in ("speed", "tune") for path in project.results.glob(f"*/{kind}/*.jsonl")]
+    files += [path for kind in ("speed", "tune") for path in (project.work / kind).glob("*/*.jsonl")]
     earlier: dict[Key, float] = {}
     for path in sorted(files, key=lambda path: path.stat().st_mtime):
         earlier.update({key: float(line["wall"]) for key, line in read(path).items()})
@@ -210,11 +252,10 @@ def _summary(known: Goals, line: dict[str, Any]) -> str:
     key = label, threads = line["problem"], line["threads"]
     times = Times({key: line})
     said = []
-    for row in known.rows:
-        if label in row.problems:
-            ratio = times.ratio(label, threads, known.baseline, row.ours)
-            status = times.cell(label, threads, row.ours).status
-            said.append(f"{row.ours} {status if math.isnan(ratio) else goals.times_faster(ratio)}")
+    for row in known.of(label):
+        ratio = times.ratio(label, threads, row.baseline, row.ours)
+        status = times.cell(label, threads, row.ours).status
+        said.append(f"{row.ours} {status if math.isnan(ratio) else goals.times_faster(ratio)}")
     return ", ".join(said)
 
 

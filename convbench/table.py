@@ -100,7 +100,7 @@ def _block(benchmark: str, group: pd.DataFrame, console: Console) -> None:
         for row in rows:
             table.add_row(Text(row), *(texts.get((row, name), Text("")) for name in part))
         console.print(table)
-    for reason in _reasons(group):
+    for reason in reasons(group):
         console.print(Text(reason), highlight=False)
 
 
@@ -151,7 +151,7 @@ def _cell(cell) -> Text:
     return Text(text + ("\n" + "  ".join(second) if second else ""))
 
 
-def _reasons(group: pd.DataFrame) -> list[str]:
+def reasons(group: pd.DataFrame) -> list[str]:
     """Why cells have no time, in words: each reason once, with those it holds for."""
     found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for cell in group.itertuples():

@@ -1,6 +1,8 @@
 """Implementations of convolution and its neighbours, one file each, found by name.
 
 >>> import impls
+>>> output = impls.conv2d(input, weight, padding="same")  # by whichever is fastest here
+>>> print(impls.explain(input, weight, padding="same"))  # which that is, and why
 >>> impls.names("conv2d", device="cpu")
 >>> convolve = impls.load("cpu.numba_direct")
 >>> output = convolve(input, weight, padding="same")
@@ -8,6 +10,8 @@
 Importing this package needs NumPy alone; each implementation imports its library when it is loaded.
 """
 
+from impls import conv2d
 from impls.contract import Implementation, Unavailable, load, names, wrap
+from impls.conv2d.choice import explain
 
-__all__ = ["Implementation", "Unavailable", "load", "names", "wrap"]
+__all__ = ["Implementation", "Unavailable", "conv2d", "explain", "load", "names", "wrap"]

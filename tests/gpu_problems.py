@@ -11,7 +11,7 @@ LABELS = [
     *("n1c1h1w1k1r1s1", "n2c3h7w9k4r3s3", "n2c3h7w9k4r3s3p1", "n1c2h2w3k2r5s6p2", "n1c1h1w1k1r5s5p2"),
     *("n1c2h11w13k2r2s2t5", "n1c2h4w5k2r3s3t9p1", "n1c2h9w9k3r3s2t2p1x2d3", "n1c1h2w2k2r2s2p6d5", "n2c4h6w6k4r3s3p1g4"),
     *("n1c3h6w6k6r3s3g3", "n2c4h6w5k6r3s3p1g2", "n1c6h9w9k2r3s3t2p1d2g2", "n1c37h3w3k5r3s3p1", "n1c1h2w201k1r2s33p0x16"),
-    *("n0c2h5w5k3r3s3", "n1c4h33w35k8r3s3p1"),
+    *("n0c2h5w5k3r3s3", "n1c4h33w35k8r3s3p1", "n2c5h7w7k10r3s3p1g5", "n1c2h40w136k2r3s3t2p1g2", "n3c2h5w8k4r1s1"),
 ]
 # Arguments that labels do not have, for arrays from whole_numbers().
 SETTINGS = [{"padding": "same"}, {"padding": "same", "dilation": (2, 3)}, {"stride": (1, 3), "padding": (2, 0)}, {}]
@@ -22,10 +22,12 @@ def fractions(problem):
     return [random.uniform(-1, 1, shape).astype(problem.dtype) for shape in (problem.input_shape, problem.weight_shape)]
 
 
-def whole_numbers(dtype):
-    """Input, weight and bias whose every sum of products is exact."""
-    random = np.random.default_rng(5)
-    return [random.integers(-8, 9, shape).astype(dtype) for shape in ((2, 4, 8, 9), (6, 4, 4, 2), (6,))]
+def whole_numbers(dtype, limits=()):
+    """Input, weight and bias whose every sum of products is exact, of a kernel and channels that are within the limits."""
+    random, limits = np.random.default_rng(5), dict(limits)
+    channels, kernel = limits.get("C/groups", 4), limits.get("kernel", (4, 2))
+    shapes = (2, channels, 8, 9), (6, channels, *kernel), (6,)
+    return [random.integers(-8, 9, shape).astype(dtype) for shape in shapes]
 
 
 def lying_anyhow(array):

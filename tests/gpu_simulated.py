@@ -4,6 +4,7 @@ In an interpreter of its own, since Numba and Triton ask for their simulators' e
 imported. Prints how many outputs were compared.
 """
 
+import importlib
 import itertools
 import sys
 
@@ -20,11 +21,12 @@ LARGE = "n1c4h33w35k8r3s3p1"  # many blocks; Numba's simulator makes a thread of
 def main(name):
     numba = name == "gpu.numba_direct"
     with replaced(cupy_on_numpy()) if numba else torch_on_the_cpu():
-        function = impls.load(name)
+        function, module = impls.load(name), importlib.import_module(f"impls.conv2d.{name}")
     call = on_numpy if numba else on_the_cpu
     Array.__array_function__ = np.ndarray.__array_function__  # by NumPy's functions Numba's simulator moves arrays
     count = 0
-    for label, dtype in itertools.product(LABELS, DTYPES):
+    for label, dtype, busy in itertools.product(LABELS, DTYPES, (1,) if numba else (1, module.BUSY)):
+        module.BUSY = busy  # where a few programs are enough, Triton's tiles are large
         problem = Problem.parse(label, dtype=dtype)
         if not (numba and (label == LARGE or dtype == "float64")):
             judge(problem, "direct", lambda *arrays, problem=problem: call(function, *arrays, **problem.arguments))

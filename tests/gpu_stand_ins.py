@@ -5,8 +5,8 @@
     output = on_numpy(function, input, weight, padding=1)
 
 Only what CuPy's reference manual lists stands here, and only with arguments that mean the same as NumPy's: an
-implementation that uses something else fails, and whoever adds it looks it up first. Kernels run thread after thread,
-so they may share no memory and wait for no other thread.
+implementation that uses something else fails, and whoever adds it looks it up first. The threads of a kernel run one after
+the other, each as far as it has to wait for the rest of its block.
 """
 
 import contextlib
@@ -18,18 +18,18 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
-import scipy.fft
-import scipy.ndimage
 from gpu_problems import in_one_form
 
 from impls.conv2d.tensors import tensor
 
 # As in https://docs.cupy.dev/en/stable/reference/routines.html
-ROUTINES = ("ascontiguousarray", "einsum", "empty", "isfinite", "multiply", "pad", "zeros")
+ROUTINES = (
+    *("arange", "ascontiguousarray", "clip", "einsum", "empty", "isfinite", "matmul", "minimum", "multiply", "pad", "zeros"),
+)
 C_TYPES = {"T*": ctypes.c_void_p, "int": ctypes.c_int, "long long": ctypes.c_longlong}
 NUMPY_TYPES = {"int": np.int32, "long long": np.int64}
 
@@ -44,6 +44,10 @@ class Array(np.ndarray):
 
     def __array_function__(self, function, types, args, kwargs):
         raise TypeError(f"numpy.{function.__name__} of a CuPy array")
+
+    @property
+    def data(self):
+        return SimpleNamespace(ptr=self.ctypes.data)
 
     def __getitem__(self, key):
         return wrap(super().__getitem__(key))  # one element is an array too
@@ -78,6 +82,8 @@ def lift(function):
 
 def cupy_on_numpy():
     """Modules that stand for CuPy's, {name: module}; the raw kernels they make gather in their `kernels`."""
+    import scipy.fft  # here, because tests on a device, where SciPy need not be, import this file too
+    import scipy.ndimage
 
     def module(name, **contents):
         made = ModuleType(name)
@@ -104,6 +110,7 @@ def cupy_on_numpy():
         fft=module("fft", rfft2=lift(np.fft.rfft2), irfft2=lift(np.fft.irfft2)),
         kernels=kernels,
         lib=module("lib", stride_tricks=stride_tricks),
+        ElementwiseKernel=ElementwiseKernel,
         RawKernel=Gathered,
     )
     return {
@@ -163,26 +170,60 @@ def on_the_cpu(function, *arrays, **settings):
 class RawKernel:
     """cupy.RawKernel on the CPU: the source that starts with "typedef float T;" or double, compiled as C++."""
 
-    THREADS_IN_TURN = """
+    BLOCK_AFTER_BLOCK = """
+    #include <ucontext.h>
     struct Index {{ unsigned int x, y, z; }};
     static Index gridDim, blockDim, blockIdx, threadIdx;
+    static ucontext_t all;
+    static ucontext_t threads[1024];
+    static bool done[1024];
+    static char stacks[1024][1 << 14];
+    static unsigned int now;
+    static void __syncthreads() {{ swapcontext(&threads[now], &all); }}
     #define __global__
     #define __device__
+    #define __shared__ static
     #define __forceinline__ inline
+    #define __launch_bounds__(...)
+    #define __activemask() 1
+    #define __all_sync(mask, holds) (holds)
     template <class V> static V atomicAdd(V* place, V value) {{ V old = *place; *place += value; return old; }}
     {code}
-    extern "C" void in_turn(const Index* grid, const Index* block, {parameters}) {{
+    static void* const* given;
+    static void thread() {{
+        {name}({arguments});
+        done[now] = true;
+    }}
+    extern "C" void run(const Index* grid, const Index* block, void* const* arguments) {{
+        given = arguments;
         gridDim = *grid;
         blockDim = *block;
+        const unsigned int count = block->x * block->y * block->z;
         for (blockIdx.z = 0; blockIdx.z < gridDim.z; ++blockIdx.z)
         for (blockIdx.y = 0; blockIdx.y < gridDim.y; ++blockIdx.y)
-        for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x)
-        for (threadIdx.z = 0; threadIdx.z < blockDim.z; ++threadIdx.z)
-        for (threadIdx.y = 0; threadIdx.y < blockDim.y; ++threadIdx.y)
-        for (threadIdx.x = 0; threadIdx.x < blockDim.x; ++threadIdx.x)
-            {name}({names});
+        for (blockIdx.x = 0; blockIdx.x < gridDim.x; ++blockIdx.x) {{
+            for (now = 0; now < count; ++now) done[now] = false;
+            for (bool fresh = true, waiting = true; waiting; fresh = false) {{
+                waiting = false;
+                for (now = 0; now < count; ++now) {{
+                    if (done[now]) continue;
+                    threadIdx = {{now % block->x, now / block->x % block->y, now / block->x / block->y}};
+                    if (!{waits}) {{ thread(); continue; }}
+                    if (fresh) {{
+                        getcontext(&threads[now]);
+                        threads[now].uc_stack = {{stacks[now], 0, sizeof stacks[now]}};
+                        threads[now].uc_link = &all;
+                        makecontext(&threads[now], thread, 0);
+                    }}
+                    swapcontext(&all, &threads[now]);
+                    waiting = waiting || !done[now];
+                }}
+            }}
+        }}
     }}
     """
+
+    flags = ("-O1",)
 
     def __init__(self, code, name):
         self.code, self.name = code, name
@@ -194,21 +235,22 @@ class RawKernel:
         self.types, self.names = zip(*(word.groups() for word in words), strict=True)
 
     @functools.cached_property
-    def in_turn(self):
-        compiler = shutil.which("c++") or shutil.which("g++")
-        if compiler is None:
-            pytest.skip("no C++ compiler is installed")
-        with tempfile.TemporaryDirectory() as folder:
-            source, library = Path(folder, "kernel.cpp"), Path(folder, "kernel.so")
-            parts = {"code": self.code, "name": self.name, "parameters": ",".join(self.parameters)}
-            source.write_text(self.THREADS_IN_TURN.format(**parts, names=", ".join(self.names)))
-            run(compiler, "-O1", "-shared", "-fPIC", "-o", library, source)
-            return ctypes.CDLL(str(library)).in_turn
+    def compiled(self):
+        arguments = ", ".join(
+            f"*(const {kind}*)given[{i}]" if kind != "T*" else f"*(T* const*)given[{i}]" for i, kind in enumerate(self.types)
+        )
+        waits = "true" if "__syncthreads" in self.code else "false"
+        code = self.BLOCK_AFTER_BLOCK.format(code=self.code, name=self.name, arguments=arguments, waits=waits)
+        return compiled(code, *self.flags).run
 
     def __call__(self, grid, block, arguments):
         sizes = [(ctypes.c_uint * 3)(*(*size, 1, 1)[:3]) for size in (grid, block)]
         assert len(arguments) == len(self.types)
-        self.in_turn(*sizes, *map(self.to_c, self.types, arguments))
+        assert max(grid[1:], default=1) < 2**16
+        assert np.prod(block) <= 1024
+        assert max((*block, 1, 1)[2:]) <= 64
+        values = [self.to_c(kind, value) for kind, value in zip(self.types, arguments, strict=True)]
+        self.compiled(*sizes, (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values)))
 
     def to_c(self, kind, value):
         """An argument as C takes it; CuPy passes on its bytes, so its type must be the parameter's."""
@@ -232,6 +274,56 @@ class RawKernel:
         source.write_text(self.code)
         run(nvcc, "-ptx", "-Werror", "all-warnings", "-o", target, source)
         return target.read_text()
+
+
+class ElementwiseKernel:
+    """cupy.ElementwiseKernel on the CPU, all of its arguments of type T: compiled as C++ for the type of its arrays."""
+
+    CODE = """
+    #include <cmath>
+    using std::sqrt;
+    typedef {c_type} T;
+    extern "C" void over_all(long long size, T** arrays, const T* scalars) {{
+        for (long long i = 0; i < size; ++i) {{
+            {names}
+            {operation}
+        }}
+    }}
+    """
+
+    def __init__(self, inputs, outputs, operation, name):
+        words = [re.fullmatch(r"\s*T (\w+)\s*", text) for text in f"{inputs},{outputs}".split(",")]
+        self.names, self.operation = [word[1] for word in words], operation
+
+    def __call__(self, *arguments):
+        given = dict(zip(self.names, arguments, strict=True))
+        arrays = {name: value for name, value in given.items() if isinstance(value, Array)}
+        scalars = {name: value for name, value in given.items() if name not in arrays}
+        (dtype,) = {array.dtype for array in arrays.values()}
+        assert all(type(value) is dtype.type for value in scalars.values())
+        assert all(array.flags.c_contiguous for array in arrays.values())
+        (size,) = {array.size for array in arrays.values()}
+        names = [f"T& {name} = arrays[{k}][i];" for k, name in enumerate(arrays)]
+        names += [f"const T {name} = scalars[{k}];" for k, name in enumerate(scalars)]
+        code = self.CODE.format(
+            c_type={"float32": "float", "float64": "double"}[dtype.name], names=" ".join(names), operation=self.operation
+        )
+        places = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays.values()))
+        values = np.array(list(scalars.values()), dtype)
+        compiled(code).over_all(ctypes.c_longlong(size), places, ctypes.c_void_p(values.ctypes.data))
+
+
+@functools.cache
+def compiled(code, *flags):
+    """C++ as a shared library."""
+    compiler = shutil.which("c++") or shutil.which("g++")
+    if compiler is None:
+        pytest.skip("no C++ compiler is installed")
+    with tempfile.TemporaryDirectory() as folder:
+        source, library = Path(folder, "kernel.cpp"), Path(folder, "kernel.so")
+        source.write_text(code)
+        run(compiler, *(flags or ["-O1"]), "-shared", "-fPIC", "-o", library, source)
+        return ctypes.CDLL(str(library))
 
 
 def run(*command):

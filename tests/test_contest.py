@@ -2,6 +2,8 @@
 
 import json
 import math
+import re
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -118,7 +120,7 @@ def ask(question, code=""):
     script = "import json, sys; sys.path.append('.'); from benchmarks import cell, speed\n" + code
     script += "\nfor event in speed.run(json.loads(sys.argv[1])): print(json.dumps(event))"
     done = subprocess.run(
-        [sys.executable, "-c", script, json.dumps({"threads": 1, "seconds": 0.02, **question})],
+        [sys.executable, "-c", script, json.dumps({"operation": "conv2d", "threads": 1, "seconds": 0.02, **question})],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -148,12 +150,54 @@ def test_a_problem_is_measured_by_everybody(count):
     assert {"numpy", "torch", "Cython"} <= set(facts["versions"])
 
 
+def test_another_operation_with_its_limit():
+    names = ["cpu.torch_fused", "cpu.numpy", "limit"]
+    events, _ = ask({"operation": "adam_step", "problem": "n100000", "names": names})
+    cells = [event["cell"] for event in events if "cell" in event]
+    assert [(cell["name"], cell["status"]) for cell in cells] == [(name, "ok") for name in names]
+    assert max(cell["relative_l2"] for cell in cells[:2]) < 1e-6
+    assert statistics.median(cells[2]["samples"]) < statistics.median(cells[1]["samples"])
+
+
+def test_who_is_far_too_slow_is_left_out_where_that_judges_nothing():
+    names = ["torch", "cpu.cython_direct", "cpu.loops", "cpu.sliced_loops"]
+    within = {"rivals": ["cpu.loops", "cpu.cython_direct"], "factor": 5.0}
+    events, _ = ask({"problem": SMALL, "names": names, "within": within})
+    cells = {event["cell"]["name"]: event["cell"] for event in events if "cell" in event}
+    assert [name for name, cell in cells.items() if cell["status"] == "ok"] == [
+        "torch",
+        "cpu.cython_direct",
+        "cpu.sliced_loops",
+    ]
+    assert re.fullmatch(r"left out: a call takes \S+ times as long as the fastest's", cells["cpu.loops"]["reason"])
+    within = {"rivals": ["cpu.opencv"], "factor": 1e9}
+    events, _ = ask({"problem": "n1c256h8w8k128r1s1", "names": ["torch", "cpu.opencv"], "within": within})
+    (reason,) = (event["cell"].get("reason") for event in events if event.get("cell", {}).get("name") == "cpu.opencv")
+    assert reason.startswith("too slow here: ")
+
+
 def test_what_nobody_can_measure_is_an_error():
     command = [sys.executable, "-m", "benchmarks", "speed"]
     for question, word in (({"problem": "x"}, "'x' is not a problem's label"), ({"problem": SMALL, "threads": 999}, "cores")):
-        question = {"threads": 1, "names": [], "seconds": 0.1, **question}
+        question = {"operation": "conv2d", "threads": 1, "names": [], "seconds": 0.1, **question}
         done = subprocess.run([*command, json.dumps(question)], cwd=ROOT, capture_output=True, text=True, check=False)
         assert word in json.loads(done.stdout)["error"]
+
+
+def test_a_kept_process_answers_one_question_after_another():
+    good = {"operation": "conv2d", "problem": SMALL, "threads": 1, "names": ["torch", "cpu.shift"], "seconds": 0.01}
+    questions = [good, {**good, "problem": "x"}, good]
+    command = [sys.executable, "-m", "benchmarks", "speed"]
+    given = "".join(json.dumps(question) + "\n" for question in questions)
+    done = subprocess.run(command, cwd=ROOT, input=given, capture_output=True, text=True, timeout=120, check=True)
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    ends = [i for i, event in enumerate(events) if "ended" in event]
+    assert [events[i]["ended"] for i in ends] == [0, 0, 0]
+    answers = [events[start:end] for start, end in zip([0, *(i + 1 for i in ends)], ends, strict=False)]
+    for answer in (answers[0], answers[2]):
+        assert [event["cell"]["status"] for event in answer if "cell" in event] == ["ok", "ok"]
+    (error,) = answers[1]
+    assert "'x' is not a problem's label" in error["error"]
 
 
 FAULTS = """

@@ -72,7 +72,7 @@ def test_names_by_device():
 
 
 @pytest.mark.parametrize("look", [impls.names, lambda operation: impls.load("cpu.loops", operation)])
-@pytest.mark.parametrize(("operation", "hint"), [("conv2", "did you mean conv2d"), ("adam", "there are conv2d")])
+@pytest.mark.parametrize(("operation", "hint"), [("conv2", "did you mean conv2d"), ("zzz", "there are adam_step, conv2d")])
 def test_unknown_operation(look, operation, hint):
     with pytest.raises(LookupError, match=f"no operation is called '{operation}'; {hint}"):
         look(operation)
@@ -90,7 +90,7 @@ def test_unknown_operation(look, operation, hint):
         ("im2col.stride", "im2col.strided"),
         ("loops", "cpu.loops"),
         ("CPU.loops", "cpu.loops"),
-        ("zzzzzz", "there are cpu.cython_direct, cpu.cython_packed"),
+        ("zzzzzz", "there are cpu.auto, cpu.cython_direct, cpu.cython_packed"),
         ("", "cpu.loops"),
         ("cpu.__init__", "cpu."),
         ("cpu._cython_direct", "cpu.cython_direct"),
@@ -129,7 +129,7 @@ def test_every_file_says_its_idea_cost_and_source(path):
     text = ast.get_docstring(ast.parse(path.read_text()))
     idea, _, rest = text.partition("\n\n")
     assert idea.rstrip().endswith(".")
-    assert "FLOPs" in rest
+    assert re.search(r"FLOPs|operations|bytes", rest)
     assert "extra memory" in rest
     # A paper, a page, a book, or the file whose idea it carries on.
     assert re.search(r"arXiv|https://|\b(19|20)\d\d\b|course page|a post|(cpu|im2col|gpu)\.[a-z]", rest)

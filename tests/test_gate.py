@@ -4,6 +4,7 @@ import contextlib
 import json
 import math
 import os
+import random
 import re
 import resource
 import shutil
@@ -16,7 +17,8 @@ import psutil
 import pytest
 from gate_projects import Sample
 
-from convbench.gate import accept, judge
+from convbench import measure
+from convbench.gate import accept, judge, pair
 
 # Times are spun rather than computed: they are the same on any machine, and a change of 60 % is one.
 CODE = """
@@ -717,6 +719,26 @@ def test_the_self_test(sample):
     assert "found " in done.stdout
     assert "false alarms in" in done.stdout
     assert left_behind(sample.folder) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_side_that_is_starting_when_the_gate_is_stopped_is_ended_too(monkeypatch, number):
+    running = []
+
+    class Side:
+        def __init__(self, *_):
+            running.append(self)
+            signal.raise_signal(number)
+
+        def close(self):
+            running.remove(self)
+
+    monkeypatch.setattr(pair, "Side", Side)
+    sides = dict.fromkeys(pair.SIDES)
+    stopped = pytest.raises((KeyboardInterrupt, measure.Interrupted))
+    with stopped, measure.termination(), pair.Pair(sides, (0,), random.Random(0)) as both:
+        both.start()
+    assert running == []
 
 
 def test_a_self_test_that_is_stopped(sample, tmp_path):

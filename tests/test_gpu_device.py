@@ -75,6 +75,10 @@ def on_device(function, *arrays, **settings):
     return function.to_numpy(output)
 
 
+def near(function, output, right):
+    return np.allclose(output, right, rtol=1e-5, atol=8 if function.family in ("fp16", "bf16") else 1e-3)
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("label", [*LABELS, *LAYERS])
@@ -96,13 +100,13 @@ def test_problems(name, label, dtype):
 def test_bias(name, settings):
     function = load(name)
     for dtype in DTYPES:
-        arrays = whole_numbers(dtype)
+        arrays = whole_numbers(dtype, function.limits)
         if reason := function.unsupported(arrays[0].shape, arrays[1].shape, dtype=dtype, **settings):
             pytest.skip(reason)
         right = impls.load("cpu.loops")(*arrays, **settings)
         output = on_device(function, *arrays, **settings)
         assert output.dtype == dtype
-        assert np.allclose(output, right, rtol=1e-5, atol=1e-3)
+        assert near(function, output, right)
 
 
 @pytest.mark.gpu
@@ -110,7 +114,7 @@ def test_bias(name, settings):
 def test_the_same_mistakes_are_errors(name):
     function = load(name)
     assert {key: getattr(function, key) for key in declaration(name)} == declaration(name)
-    input, weight, bias = whole_numbers("float32")
+    input, weight, bias = whole_numbers("float32", function.limits)
     with pytest.raises(TypeError, match=r"^input must be a (CuPy array|torch tensor on a CUDA device), not ndarray$"):
         function(input, weight)
     with pytest.raises(TypeError, match=r"one dtype, not input .*float32, weight .*float64"):
@@ -127,22 +131,22 @@ def test_the_same_mistakes_are_errors(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_memory_in_any_order(name):
     function = load(name)
-    input, weight, bias = whole_numbers("float32")
+    input, weight, bias = whole_numbers("float32", function.limits)
     right = impls.load("cpu.loops")(input, weight, bias, padding=1)
     device = [function.to_device(array) for array in (input, weight, bias)]
     image = function.to_device(np.ascontiguousarray(input.transpose(3, 1, 0, 2)))
     turned = image.transpose(2, 1, 3, 0) if function.arrays == "cupy" else image.permute(2, 1, 3, 0)
     output = function.to_numpy(function(turned, *device[1:], padding=1))
-    assert np.allclose(output, right, rtol=1e-5, atol=1e-3)
+    assert near(function, output, right)
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", NAMES)
 def test_not_a_number_stays_in_its_image(name):
     function = load(name)
-    input, weight, bias = whole_numbers("float32")
+    input, weight, bias = whole_numbers("float32", function.limits)
     right = impls.load("cpu.loops")(input, weight, bias, padding=1)
-    input[1, 2, 3, 4] = np.nan
+    input[1, -1, 3, 4] = np.nan
     output = on_device(function, input, weight, bias, padding=1)
-    assert np.allclose(output[0], right[0], rtol=1e-5, atol=1e-3)
+    assert near(function, output[0], right[0])
     assert np.isnan(output[1]).any()

@@ -1,6 +1,8 @@
 """GPU kernels without a GPU: compiled to NVIDIA's assembly, and run in Numba's and Triton's simulators."""
 
 import importlib
+import inspect
+import math
 import os
 import re
 import subprocess
@@ -12,15 +14,24 @@ from gpu_problems import DTYPES
 from gpu_stand_ins import cupy_on_numpy, replaced, torch_on_the_cpu
 
 import impls
+from benchmarks.problems import Problem
 from impls.contract import declaration
 
 HERE = Path(__file__).parent
-RAW = [
-    (operation, name)
-    for operation in ("conv2d", "conv2d_backward", "conv_transpose2d")
-    for name in impls.names(operation, "cuda")
-    if name == "gpu.cupy_direct"
-]
+RAW = [("conv2d_backward", "gpu.cupy_direct"), ("conv_transpose2d", "gpu.cupy_direct")]
+# Problems whose kernels read 128 bits at a time or one element, hold many rows or outputs, count in 64 bits, are too large
+# for registers or for shared memory, and of many images a block.
+COMPILED = {
+    "gpu.cupy_direct": [
+        *("n1c1h4320w7680k1r3s3p1", "n1c1h4320w7680k1r7s7p3", "n1c1h1081w1919k1r5s5p2", "n32c3h224w224k64r7s7t2p3"),
+        *("n32c64h56w56k64r3s3p1", "n1000c1h4320w7680k1r3s3p1", "n1c1h512w512k1r31s31p15", "n1c3h40w41k3r3s3p2d2g3"),
+    ],
+    "gpu.cupy_depthwise": [
+        *("n16c64h512w512k64r3s3p1g64", "n32c1024h7w7k1024r3s3p1g1024", "n32c64h112w112k64r3s3t2p1g64"),
+        *("n1c1h512w512k1r31s31p15", "n1c1h512w512k1r101s101p50", "n1000c1h4320w7680k1r3s3p1"),
+    ],
+    "gpu.cupy_winograd": ["n1c512h7w7k512r3s3p1", "n8c64h224w224k64r3s3p1", "n1000c16h2160w3840k16r3s3p1"],
+}
 
 
 def load(name, operation="conv2d"):
@@ -35,21 +46,43 @@ def multiplies_in(dtype, ptx):
     return re.search(rf"(fma\.rn|mma\.[\w.]*)\.{unit}", ptx) and f".{other}" not in ptx
 
 
+def entry_of(kernel, folder):
+    """The assembly of one kernel, in which nothing is in the other precision."""
+    ptx = kernel.ptx(folder)
+    assert multiplies_in(kernel.dtype, ptx)
+    entries = re.split(r"\.visible \.entry (\w+)\(", ptx)
+    entry = entries[entries.index(kernel.name) + 1]
+    found = re.findall(rf"\.param \.\w+ (?:\.ptr [^,]*)?{kernel.name}_param_\d+", entry)
+    assert len(found) == len(kernel.parameters)
+    return entry
+
+
 @pytest.mark.parametrize(("operation", "name"), RAW)
 def test_raw_kernels_compile(operation, name, tmp_path):
     _, kernels = load(name, operation)
     assert {kernel.dtype for kernel in kernels} == set(DTYPES)
     for kernel in kernels:
-        ptx = kernel.ptx(tmp_path)
-        assert multiplies_in(kernel.dtype, ptx)
-        entries = re.split(r"\.visible \.entry (\w+)\(", ptx)
-        parameters = entries[entries.index(kernel.name) + 1]
-        assert len(re.findall(rf"\.param \.\w+ (?:\.ptr [^,]*)?{kernel.name}_param_\d+", parameters)) == len(
-            kernel.parameters
-        )
+        entry_of(kernel, tmp_path)
 
 
-@pytest.mark.parametrize(("operation", "name"), [*RAW, ("conv2d", "gpu.numba_direct")])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("name", "label"), [(name, label) for name, labels in COMPILED.items() for label in labels])
+def test_kernels_made_for_a_problem_compile(name, label, dtype, tmp_path):
+    module, kernels = load(name)
+    problem = Problem.parse(label, dtype=dtype)
+    shapes = problem.input_shape, problem.weight_shape, problem.output_shape
+    together = [math.gcd({"float32": 4, "float64": 2}[dtype], shape[-1]) for shape in (shapes[0], shapes[2])]
+    given = dict(zip(("input", "weight", "output", "load", "store"), (*shapes, *together), strict=True))
+    given |= {"stride": (problem.stride,) * 2, "before": problem.padding, "dilation": (problem.dilation,) * 2}
+    given |= {"groups": problem.groups, "dtype": dtype}
+    module.launch(**{word: given[word] for word in inspect.signature(module.launch).parameters})
+    entries = [entry_of(kernel, tmp_path) for kernel in kernels]
+    assert entries
+    if together[0] > 1 and not any(word in label for word in ("r31", "r101")):
+        assert any(re.search(rf"ld\.global\.nc\.v{together[0]}\.", entry) for entry in entries)
+
+
+@pytest.mark.parametrize(("operation", "name"), [*RAW, *(("conv2d", name) for name in (*COMPILED, "gpu.numba_direct"))])
 def test_blocks_suit_every_multiprocessor(operation, name, monkeypatch):
     monkeypatch.setattr("numba.cuda.is_available", lambda: True)
     assert load(name, operation)[0].THREADS in {128, 256, 512, 1024}
@@ -105,10 +138,13 @@ def test_triton_kernel_in_the_simulator():
     assert simulated("gpu.triton_direct", "TRITON_INTERPRET") > 50_000
 
 
+@pytest.mark.parametrize(
+    ("kernel", "padded", "sizes"),
+    [((3, 3), True, "i32"), ((3, 3), False, "i64"), ((1, 1), False, "i32"), ((1, 1), False, "one"), ((7, 5), True, "i64")],
+)
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("sizes", ["any", "one"])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_triton_kernel_compiles(dtype, sizes, bias, tmp_path, monkeypatch):
+def test_triton_kernel_compiles(dtype, bias, kernel, padded, sizes, tmp_path, monkeypatch):
     triton = pytest.importorskip("triton")
     target = importlib.import_module("triton.backends.compiler").GPUTarget("cuda", 90, 32)
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
@@ -119,12 +155,15 @@ def test_triton_kernel_compiles(dtype, sizes, bias, tmp_path, monkeypatch):
     kinds |= dict.fromkeys(("input", "weight", "bias", "output"), {"float32": "*fp32", "float64": "*fp64"}[dtype])
     # Triton compiles anew where a number is 1, and where there is no bias.
     fixed = {name: 1 for name, kind in kinds.items() if kind == "i32" and sizes == "one"}
-    fixed |= {"PIXELS": module.PIXELS, "TAPS": module.TAPS, "OUTPUTS": max(module.OUTPUTS)} | ({} if bias else {"bias": None})
+    fixed |= dict(zip(("TAPS_Y", "TAPS_X"), kernel, strict=True)) | {"PADDED": padded, "PLAIN": kernel == (1, 1)}
+    fixed["INDEX"] = module.tl.int64 if sizes == "i64" else module.tl.int32
+    outputs, pixels, _ = module._blocks(512, 1 << 20, 1, {"float32": 4, "float64": 8}[dtype])
+    fixed |= {"TAPS": module.TAPS, "OUTPUTS": outputs, "PIXELS": pixels} | ({} if bias else {"bias": None})
     kinds |= dict.fromkeys(fixed, "constexpr")
     source = importlib.import_module("triton.compiler").ASTSource(
         module._tile, kinds, {(names.index(name),): value for name, value in fixed.items()}
     )
-    ptx = triton.compile(source, target=target, options={"enable_fp_fusion": True}).asm["ptx"]
+    ptx = triton.compile(source, target=target, options={"enable_fp_fusion": True, "num_warps": 8}).asm["ptx"]
     assert multiplies_in(dtype, ptx)
     assert "tf32" not in ptx
 

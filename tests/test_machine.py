@@ -1,5 +1,6 @@
 """What convbench says of the machine it runs on."""
 
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,6 +24,26 @@ def test_busy(user, steal, said, seconds, monkeypatch):
     monkeypatch.setattr(psutil, "cpu_count", lambda: 2)
     found = machine.busy(seconds)
     assert found is None if said is None else found.startswith(said)
+
+
+@pytest.fixture(autouse=True)
+def management(monkeypatch):
+    """NVIDIA's management library, which sees no device."""
+    library = SimpleNamespace(names=[], nvmlInit=lambda: None, nvmlDeviceGetHandleByIndex=int)
+    library.nvmlDeviceGetCount = lambda: len(library.names)
+    library.nvmlDeviceGetName = lambda handle: library.names[handle]
+    monkeypatch.setitem(sys.modules, "pynvml", library)
+    return library
+
+
+def test_a_machine_is_named_by_its_devices_too(management, monkeypatch):
+    monkeypatch.setattr(machine, "_processor", lambda: "Intel(R) Xeon(R) Gold CPU")
+    monkeypatch.setattr(psutil, "cpu_count", lambda: 16)
+    assert machine.facts()["machine"] == "intel-xeon-gold-16cores"
+    management.names = ["NVIDIA H200"] * 2
+    assert machine.facts()["machine"] == "nvidia-h200-intel-xeon-gold-16cores"
+    monkeypatch.setitem(sys.modules, "pynvml", None)  # not installed
+    assert machine.facts()["machine"] == "intel-xeon-gold-16cores"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.signal import correlate2d
 from torch.nn import functional
 
 import impls
@@ -19,6 +18,7 @@ from benchmarks import oracle
 from benchmarks.oracle import WrongAnswer
 from benchmarks.problems import Problem
 
+correlate2d = pytest.importorskip("scipy.signal", reason="SciPy is the second opinion").correlate2d
 MODES = ("whole", "sampled")
 
 
@@ -422,6 +422,17 @@ def test_tf32_is_a_family_of_its_own():
     judged.compare(output, "tf32")
     with pytest.raises(WrongAnswer):
         judged.compare(output, "direct")
+
+
+def test_halves_are_families_of_their_own():
+    judged = Judged(LABELS[0], "whole")
+    inputs = [torch.from_numpy(array) for array in (judged.input, judged.weight)]
+    for dtype, family, finer in ((torch.float16, "fp16", "direct"), (torch.bfloat16, "bf16", "fp16")):
+        output = judged.computed(*(tensor.to(dtype).to(torch.float32).numpy() for tensor in inputs))
+        output = torch.from_numpy(output).to(dtype).to(torch.float32).numpy()
+        judged.compare(output, family)
+        with pytest.raises(WrongAnswer):
+            judged.compare(output, finer)
 
 
 def in_sequence(problem, input, weight):

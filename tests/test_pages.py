@@ -13,7 +13,6 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from asv.graph import GraphSet
-from PIL import Image
 from published import (
     BENCHMARKS,
     CEILINGS,
@@ -31,6 +30,8 @@ from published import (
 
 from convbench import figures, pages
 from convbench.pages import changes, document, render
+
+Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed: pip install pillow")
 
 
 @pytest.fixture(scope="module")

@@ -22,8 +22,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import impls
-from benchmarks import clock, jit
+from benchmarks import cell, clock, jit
 from benchmarks import profiling as suite_side
+from benchmarks.convolutions import Convolution
 from convbench import calltree, cli, flame, profiling
 
 ROOT = Path(__file__).parents[1]
@@ -368,7 +369,9 @@ def test_seconds_end_a_profile():
         (["im2col.naiv", SMALL], ["'im2col.naiv'", "did you mean im2col.naive"]),
         (["cpu.scipy_fft", f"{SMALL}t2"], ["cpu.scipy_fft on n1c1h7w7k1r3s3t2: unsupported: "]),
         (["cpu.loops", SMALL, "--threads", psutil.cpu_count() + 1], [" cores"]),
-        (["cpu.loops", "cat", "--operation", "conv3d"], ["no problem is called 'cat'", "n1c64h56w56k64r3s3p1"]),
+        (["cpu.loops", "cat", "--operation", "conv3d"], ["no operation is called 'conv3d'"]),
+        (["cpu.loops", "cat"], ["no problem is called 'cat'", "n1c64h56w56k64r3s3p1"]),
+        (["cpu.numpy", "cat", "--operation", "adam_step"], ["'cat' is not a step's label", "n1000000"]),
     ],
 )
 def test_what_nobody_can_profile(arguments, words):
@@ -388,22 +391,22 @@ def test_what_nobody_can_profile(arguments, words):
 )
 def test_no_such_problem(text, words):
     with pytest.raises((LookupError, ValueError)) as caught:
-        suite_side._find(text)
+        Convolution.find(text)
     assert [word for word in words if word not in str(caught.value)] == []
 
 
 def test_problems_by_name_have_their_set_s_data():
-    assert suite_side._find("n1c64h56w56k64r3s3p1").data == "random"
+    assert Convolution.find("n1c64h56w56k64r3s3p1").data == "random"
     for name in ("filters/box-n1c1h1080w1920k1r3s3p1", "box-n1c1h1080w1920k1r3s3p1"):
-        assert (suite_side._find(name).data, suite_side._find(name).filter) == ("photo", "box")
+        assert (Convolution.find(name).data, Convolution.find(name).filter) == ("photo", "box")
 
 
 def test_what_fits_no_memory_or_operation(monkeypatch):
     monkeypatch.setattr(suite_side.threads, "confine", lambda count: None)
     with pytest.raises(MemoryError, match="bytes of memory are free"):
-        suite_side._prepare("cpu.loops", "conv2d", suite_side._find("n1c1h1000000w1000000k1r3s3"), 1)
-    with pytest.raises(LookupError, match=r"no operation is called 'conv3d'; did you mean conv2d"):
-        suite_side._prepare("cpu.loops", "conv3d", suite_side._find(SMALL), 1)
+        suite_side._prepare("cpu.loops", Convolution("conv2d", Convolution.find("n1c1h1000000w1000000k1r3s3")), 1)
+    with pytest.raises(LookupError, match=r"no operation is called 'conv3d'; there are conv2d"):
+        cell.kind("conv3d")
 
 
 def test_a_wrong_answer_has_no_profile(tmp_path):
@@ -536,18 +539,25 @@ def test_interrupted_nothing_is_left(tmp_path, number, whom):
     assert [child.pid for child in children if Path(f"/tmp/perf-{child.pid}.map").exists()] == []
 
 
-OPERATIONS = ("conv2d", "conv_transpose2d", "conv2d_backward")
+CONVOLUTION = "n1c2h12w12k3r3s3p1"
+PROBLEMS = {
+    **dict.fromkeys(("conv2d", "conv_transpose2d", "conv2d_backward"), CONVOLUTION),
+    "adam_step": "n100000",
+    "read_batch": "n2b13h64w64",
+    "preprocess": "n2h120w160y60x80s48",
+    "train_step": "convolutional-n20",
+}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("operation", "name"), [(each, name) for each in OPERATIONS for name in impls.names(each, "cpu")])
+@pytest.mark.parametrize(("operation", "name"), [(each, name) for each in PROBLEMS for name in impls.names(each, "cpu")])
 def test_every_implementation(tmp_path, operation, name):
     need(*TOOLS)
     try:
         impls.load(name, operation)
     except impls.Unavailable as error:
         pytest.skip(str(error))
-    problem = "n1c2h12w12k3r3s3p1"
+    problem = PROBLEMS[operation]
     files, _ = profile_to(tmp_path, name, problem, "--operation", operation, "--calls=3", "--seconds=1")
     place = f"impls/{operation}/{name.replace('.', '/')}.py"
     assert f"{name.rpartition('.')[2]}:" in texts(files["graph"])

@@ -26,7 +26,6 @@ GOALS = """
 baseline = "copy"
 beside = []
 seconds = 0.01
-overall = 0.001
 [[row]]
 name = "first"
 what = "a filter"
@@ -140,6 +139,7 @@ def _leaving(problem, input, weight):
 
 
 BARE |= {"wrong": _wrong, "leaving": _leaving}
+OTHERS |= dict.fromkeys(("wrong", "leaving"), _bare)
 """
 
 
@@ -177,14 +177,14 @@ def fake(project, monkeypatch):
                 done = CliRunner(env=settings(project)).invoke(cli.main, ["speed", *arguments], catch_exceptions=False)
                 return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
 
-        def ask(self, _project, _verb, question, *_):
+        def ask(self, question, *_):
             self.asked.append((question["problem"], question["threads"]))
             known = line("", 0, {name: self.times[name] for name in question["names"]})
             yield from ({"cell": cell} for cell in known["cells"])
             yield {"facts": {"versions": known["versions"], "pools": {"openmp": question["threads"]}}}
 
     found = Fake()
-    monkeypatch.setattr(speed.suite, "ask", found.ask)
+    monkeypatch.setattr(speed.suite, "Kept", lambda _project, _verb: contextlib.nullcontext(found))
     monkeypatch.setattr(machine, "busy", lambda _seconds: None)
     monkeypatch.setattr(machine, "cores", lambda: found.cores)
     return found
@@ -216,6 +216,23 @@ def test_rows_are_picked(fake, project):
     assert "## First" not in done.stdout
     assert "## First" in (project / "docs" / "speed.md").read_text()  # which holds all rows, and says what is missing
     assert "no row is called 'third'; there are first, second" in sentence(fake("--row", "third"))
+
+
+def test_rows_that_are_not_measured_now_are_shown_from_where_they_were_last(fake, project):
+    measured = []
+    for i in range(3):
+        (project / "impls" / "kernel.py").write_text(f"speed = {i}\n")
+        commit(project, f"speed {i}")
+        measured.append(git(project, "rev-parse", "HEAD")[:8])
+        fake.times = {"copy": 2.0 + i, "cpu.shift": 1.0}
+        fake("--row", "first" if i < 2 else "second")
+        time.sleep(1)  # dates are of whole seconds
+    text = (project / "docs" / "speed.md").read_text()
+    places = [text.index(word) for word in (measured[2], "## Second", measured[1], "## First")]
+    assert places == sorted(places)
+    assert measured[0] not in text
+    assert "met: 3.00x" in text[places[2] :]
+    assert "not measured" not in text
 
 
 def test_on_one_core_two_threads_are_not_measured(fake):
@@ -299,7 +316,7 @@ def test_what_is_not_committed_is_no_result(fake, project, name):
 
 @pytest.mark.parametrize("by", ["an edit", "a commit"])
 def test_code_that_changes_meanwhile_is_not_stored_as_the_commit_before(fake, project, monkeypatch, by):
-    ask = speed.suite.ask
+    ask = fake.ask
 
     def meanwhile(*arguments):
         yield from ask(*arguments)
@@ -308,7 +325,7 @@ def test_code_that_changes_meanwhile_is_not_stored_as_the_commit_before(fake, pr
             if by == "a commit":
                 commit(project, "meanwhile")
 
-    monkeypatch.setattr(speed.suite, "ask", meanwhile)
+    monkeypatch.setattr(fake, "ask", meanwhile)
     said = sentence(fake())
     assert ("uncommitted changes" if by == "an edit" else "another commit has changed the code meanwhile") in said
     assert list(map(json.loads, stored(project).splitlines()))[-1]["threads"] == 1

@@ -98,18 +98,42 @@ def test_the_list_of_cells_does_not_depend_on_what_is_installed():
     assert bare.returncode == 0, bare.stderr
     assert bare.stdout == everything.stdout
     found = {entry["name"]: entry for entry in json.load(io.StringIO(everything.stdout))}
-    assert all(entry["params"][0][0] == "'cpu.cython_direct'" for name, entry in found.items() if "ceilings." not in name)
+    for name, entry in found.items():
+        compiled = {
+            "adam_step": {"'cpu.cython_fused'", "'cpu.torch_fused'"},
+            "preprocess": {"'cpu.cython_fused'", "'cpu.opencv'"},
+            "read_batch": {"'cpu.rasterio'", "'cpu.raw_numba'"},
+            "train_step": {"'cpu.auto'", "'cpu.torch'"},
+        }
+        if entry["param_names"][0] == "implementation":
+            assert compiled.get(name.partition(".")[0], {"'cpu.cython_direct'", "'cpu.torch'"}) < set(entry["params"][0])
     assert {name.rpartition(".")[0] for name in found if not name.startswith("conv2d.")} == {
-        *("ceilings.Ceilings", "conv_transpose2d.Layers", "conv2d_backward.Layers")
+        *("ceilings.Ceilings", "conv_transpose2d.Layers", "conv2d_backward.Layers"),
+        *("adam_step.Parameters", "adam_step.Networks", "adam_step.Threads", "read_batch.Warm", "read_batch.Cold"),
+        *("train_step.Networks", "train_step.Threads", "preprocess.Batch", "preprocess.Region", "preprocess.Threads"),
+        *("device_ceilings.DeviceCeilings", "transfers.Transfers"),
     }
     assert {name.split(".")[1] for name in found if name.startswith("conv2d.")} == {
-        *("ImageSize", "KernelSize", "Batch", "Channels", "Threads", "Layers", "ColdCache", "Memory", "Startup")
+        *(
+            "ImageSize",
+            "KernelSize",
+            "Batch",
+            "Channels",
+            "Threads",
+            "Layers",
+            "ColdCache",
+            "Device",
+            "Launches",
+            "Memory",
+            "Startup",
+        )
     }
 
 
 def test_every_cell_knows_its_problem():
     for entry in json.loads(python(LIST, "nothing").stdout):
-        if "ceilings" in entry:
+        if "axis" not in entry:
+            assert "implementation" not in entry["param_names"]
             continue
         values = entry["params"][entry["param_names"].index(entry["axis"])]
         assert list(entry["problems"]) == values
@@ -124,7 +148,7 @@ def test_every_cell_knows_its_problem():
 
 
 def test_names_are_the_files_of_the_checkout():
-    for operation in OPERATIONS:
+    for operation in cell.TASKS:
         assert cell.implementations(operation) == impls.names(operation)
         assert {name: found["device"] for name, found in cell.declarations(operation).items()} == {
             name: impls.contract.declaration(name, operation)["device"] for name in impls.names(operation)
@@ -223,8 +247,8 @@ def test_no_cell_changes_its_meaning_unnoticed():
     code = """
 import json, sys
 sys.path.append(".")
-from benchmarks import ceilings, conv2d, conv2d_backward, conv_transpose2d
-modules = conv2d, conv2d_backward, conv_transpose2d
+from benchmarks import adam_step, ceilings, conv2d, conv2d_backward, conv_transpose2d, preprocess, read_batch, train_step
+modules = conv2d, conv2d_backward, conv_transpose2d, adam_step, read_batch, preprocess, train_step
 classes = [c for m in modules for c in vars(m).values() if hasattr(c, "problems") and c.__name__[0] != "_"]
 names = {c: f"{c.operation}.{c.__name__}" for c in classes}
 cells = {names[c]: {"version": c.version, **{str(v): repr(p) for v, p in c.problems.items()}} for c in classes}

@@ -9,6 +9,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import click
 import pandas as pd
 import pytest
 from click.testing import CliRunner
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from convbench import cli, results, roofline, table
+from convbench import cli, layout, results, roofline, table
 
 GOLDEN = Path(__file__).with_name("golden") / "table.txt"
 NAN = math.nan
@@ -411,3 +412,87 @@ def test_a_speedup_needs_its_baseline_not_in_sight(form):
     """Filtering the baseline out of a table leaves the speed-ups over it."""
     done = show("-i", "cpu.loops", "-b", "Size", *form)
     assert ("0.50x" if not form else "0.5") in done.stdout
+
+
+# As torch prints its own
+
+
+def compare(cells):
+    known = {
+        "conv2d.Size.time_conv2d": {"param_names": ["implementation", "size"]},
+        "conv2d.Threads.time_conv2d": {"param_names": ["implementation", "problem", "threads"]},
+        "lists.time_sort": {},
+        "read_batch.Warm": {"param_names": ["implementation", "batch", "workers"]},
+        MEMORY["benchmark"]: {"param_names": ["implementation", "problem"]},
+    }
+    return layout.compare(frame(cells), known)
+
+
+def test_the_layout_of_torch():
+    """A row a size, a column an implementation, a block a thread count, a table a benchmark, one unit each."""
+    pytest.importorskip("torch.utils.benchmark")
+    threads = {"benchmark": "conv2d.Threads.time_conv2d"}
+    cells = [
+        *(cell("cpu.torch", (size,), value) for size, value in (("7x7", 4e-6), ("64x64", 5e-5))),
+        *(cell("cpu.shift", (size,), value) for size, value in (("7x7", 8e-6), ("64x64", 9e-5))),
+        skipped("cpu.loops", ("64x64",), "too slow here: 9 FLOPs"),
+        *(cell("cpu.torch", ("one", str(n)), 0.01 / n, threads=n, **threads) for n in (1, 2)),
+        *(cell("cpu.mmap", ("32", str(n)), 0.01 / n, threads=1, benchmark="read_batch.Warm") for n in (1, 4)),
+        cell("cpu.torch", SMALL, 1024, spread=None, **MEMORY),
+        cell(None, (), 1.5e-3, **PLAIN),
+    ]
+    assert [line.rstrip() for line in compare(cells).splitlines()] == LAID_OUT.splitlines()
+
+
+LAID_OUT = """\
+[------ conv2d.Size.time_conv2d ------]
+             |  cpu.torch  |  cpu.shift
+1 threads: ----------------------------
+      7x7    |      4.0    |      8.0
+      64x64  |     50.0    |     90.0
+
+Times are in microseconds (us).
+
+[ conv2d.Threads.time_conv2d ]
+           |  cpu.torch
+1 threads: ------------
+      one  |    10.000
+2 threads: ------------
+      one  |    5.000
+
+Times are in milliseconds (ms).
+
+[- read_batch.Warm -]
+          |  cpu.mmap
+1 threads: ----------
+      32  |   10.000
+4 threads: ----------
+      32  |   2.500
+
+Times are in milliseconds (ms).
+
+[ lists.time_sort -]
+            |   time
+1 threads: ---------
+      time  |  1.500
+
+Times are in milliseconds (ms).
+
+cpu.loops (64x64): too slow here
+"""
+
+
+def test_no_times_to_lay_out():
+    with pytest.raises(click.ClickException, match="none of these cells has a time"):
+        compare([skipped("cpu.loops", SMALL, "no")])
+
+
+@pytest.mark.usefixtures("project")
+def test_the_layout_is_an_option_of_the_command():
+    pytest.importorskip("torch.utils.benchmark")
+    done = show("--layout", "compare")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "1 threads: ---" in done.stdout
+    done = show("--layout", "compare", "--json")
+    assert done.exit_code == 2
+    assert "--layout is for people" in done.stderr

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -132,6 +132,21 @@ class Side:
         self._errors.close()
 
 
+@contextlib.contextmanager
+def _signals_held_back() -> Iterator[None]:
+    """Ctrl-C and SIGTERM arrive when this ends, and not before."""
+    arrived: list[int] = []
+    stopping = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda number, _: arrived.append(number)) for number in stopping}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for late in arrived:
+            signal.raise_signal(late)
+
+
 class Pair:
     """A round's two processes for the cells of one number of cores; started anew where one was lost."""
 
@@ -156,7 +171,8 @@ class Pair:
         seed = self.generator.randrange(2**32)
         have = machine.core_numbers()
         for i, name in enumerate(self.generator.sample(SIDES, 2)):
-            self.sides[name] = Side(self.built[name], self.cores, have[i % len(have)], seed)
+            with _signals_held_back():  # between its start and its name nobody would end it
+                self.sides[name] = Side(self.built[name], self.cores, have[i % len(have)], seed)
         for name, side in self.sides.items():
             try:
                 side.ask(START)

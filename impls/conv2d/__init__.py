@@ -1,4 +1,31 @@
 """conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1), as torch.nn.functional.conv2d has it.
 
 Cross-correlation of input (N, C, H, W) with weight (K, C/groups, R, S); bias (K,); output (N, K, P, Q).
+
+The package itself can be called: impls.conv2d(input, weight) takes NumPy arrays and computes them with whichever
+implementation is fastest for the problem here (impls/conv2d/choice.py); impls.explain(...) says which that is.
 """
+
+import sys
+import types
+
+
+class _Operation(types.ModuleType):
+    """This package, callable: impls.conv2d is the operation's folder and the operation.
+
+    https://docs.python.org/3/reference/datamodel.html#customizing-module-attribute-access
+    """
+
+    def __call__(self, input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, exact=False):
+        """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S): NumPy arrays of float32 or float64.
+
+        Arguments, results and meaning are those of torch.nn.functional.conv2d. exact: sum products alone, as the definition
+        does, without the transforms that round more. Raises ValueError or TypeError that name the argument, and MemoryError
+        where the arrays would not fit.
+        """
+        return self.cpu.auto.convolve(input, weight, bias, stride, padding, dilation, groups, exact=exact)
+
+
+sys.modules[__name__].__class__ = _Operation
+
+import impls.conv2d.cpu.auto  # noqa: E402, F401  # which comes back here for the name of this package

@@ -29,7 +29,7 @@ class Geometry(NamedTuple):
 
 def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, ...]]:
     """Make the check for one implementation: it takes conv2d's arguments and returns them checked, in one form."""
-    checks.require_limits(limits, "kernel", "stride", "dilation", "groups", "dtype")
+    checks.require_limits(limits, "kernel", "stride", "dilation", "groups", "C/groups", "dtype")
     fits = checks.belongs(arrays)
     refuse = functools.lru_cache(maxsize=1024)(functools.partial(unsupported, limits))
 
@@ -76,7 +76,8 @@ def unsupported(
     settings = checks.plain(stride=stride, padding=padding, dilation=dilation, groups=groups)
     found = geometry(tuple(input_shape), tuple(weight_shape), *settings)
     actual = {"kernel": tuple(weight_shape[2:]), "stride": found.stride, "dilation": found.dilation}
-    return checks.outside(limits, {**actual, "groups": settings[3], "dtype": str(dtype)})
+    numbers = {"groups": settings[3], "C/groups": weight_shape[1]}
+    return checks.outside(limits, {**actual, **numbers, "dtype": str(dtype)})
 
 
 def output_shape(

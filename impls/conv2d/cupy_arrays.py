@@ -1,11 +1,17 @@
-"""Small helpers for implementations that work on padded CuPy arrays, as geometry.py has them for NumPy's."""
+"""Small helpers for implementations that work on CuPy arrays: for padded ones, as geometry.py has, and for raw kernels."""
 
 from __future__ import annotations
+
+import functools
+import math
+from typing import Any
 
 import cupy
 from cupy.lib.stride_tricks import as_strided
 
 from impls.checks import Pair
+
+WIDEST = 16  # bytes that a thread reads or writes at once
 
 
 def pad(input: cupy.ndarray, padding: tuple[Pair, Pair]) -> cupy.ndarray:
@@ -33,3 +39,25 @@ def by_definition(image: cupy.ndarray, weight: cupy.ndarray, stride: Pair, dilat
     view = view.reshape(n, groups, channels // groups, p, q, r, s)
     factors = weight.reshape(groups, -1, *weight.shape[1:])
     return cupy.einsum("ngcpqrs,gkcrs->ngkpq", view, factors).reshape(n, len(weight), p, q)
+
+
+@functools.lru_cache(maxsize=1024)
+def raw_kernel(source: str, name: str, dtype: str, **constants: Any) -> cupy.RawKernel:
+    """A kernel for elements T with constants defined, one for each combination; compiled when it is first called."""
+    head = [f"typedef {'float' if dtype == 'float32' else 'double'} T;"]
+    return cupy.RawKernel("\n".join([*head, *(f"#define {key} {value}" for key, value in constants.items()), source]), name)
+
+
+def at_once(array: cupy.ndarray) -> int:
+    """How many elements of a contiguous array's rows may be read or written at once, wherever a multiple of that begins."""
+    return math.gcd(WIDEST // array.itemsize, array.shape[-1], array.data.ptr // array.itemsize)
+
+
+def or_null(array: cupy.ndarray | None) -> Any:
+    """An array for a kernel, or the null pointer."""
+    return cupy.uintp(0) if array is None else cupy.ascontiguousarray(array)
+
+
+def even(count: int, most: int) -> int:
+    """The size of each of the fewest parts, at most so large, that a count falls into evenly."""
+    return -(-count // -(-count // most))

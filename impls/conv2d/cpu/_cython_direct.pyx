@@ -44,8 +44,19 @@ cdef extern from *:
     void depthwise_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, double*) nogil
     enum:
         VECTOR
+    const char* INSTRUCTIONS
 
 cdef Py_ssize_t PAST = 8 << 20  # bytes of output, of which caches as they are today keep little
+
+
+def instruction_set():
+    """What the kernels were compiled for: "avx512", "avx2", "avx", "sse", "neon" or "other"."""
+    return INSTRUCTIONS.decode()
+
+
+def threads():
+    """How many threads OpenMP would use now."""
+    return openmp.omp_get_max_threads()
 
 
 def rows(

@@ -11,10 +11,23 @@
 #ifndef VECTOR
 #if defined(__AVX512F__)
 #define VECTOR 64 /* bytes */
+#define INSTRUCTIONS "avx512"
 #elif defined(__AVX__)
 #define VECTOR 32
+#if defined(__AVX2__)
+#define INSTRUCTIONS "avx2"
+#else
+#define INSTRUCTIONS "avx"
+#endif
 #else
 #define VECTOR 16
+#if defined(__aarch64__)
+#define INSTRUCTIONS "neon"
+#elif defined(__x86_64__)
+#define INSTRUCTIONS "sse"
+#else
+#define INSTRUCTIONS "other"
+#endif
 #endif
 /* Keeps a value in a register where GCC would load it again for each use, or move the loads so far ahead that it spills. */
 #if defined(__x86_64__)

@@ -1,25 +1,138 @@
-"""One raw CUDA kernel: a thread for every output pixel, which reads its window and keeps one sum.
+"""Raw CUDA kernels: a tile of outputs for each thread, summed in registers; rows are read 128 bits at a time.
 
-2 N K P Q (C/g) R S FLOPs, no extra memory: padding is skipped, not copied. Grid-stride loop:
-https://developer.nvidia.com/blog/cuda-pro-tip-write-flexible-kernels-grid-stride-loops/
+2 N K P Q (C/g) R S FLOPs, no extra memory: padding is skipped, not copied. A tile is some rows of four outputs (two in
+float64) in up to four output channels. Its thread reads each row of input once, for all rows and taps that see it, and keeps
+sums and weights in registers: Iandola et al., "Communication-minimizing 2D convolution in GPU registers", ICIP 2013. The
+CUDA kernel is compiled for each kernel size, stride and tile. What is too large for registers has one that sums an output a
+thread.
 """
+
+import functools
+import itertools
+import math
 
 import cupy
 
 from impls.contract import implementation
 from impls.conv2d.arguments import output_shape
+from impls.conv2d.cupy_arrays import WIDEST, at_once, even, or_null, raw_kernel
 from impls.conv2d.devices import require_cupy
 
 require_cupy("gpu.cupy_direct")
 
-THREADS = 256  # a block; a multiple of the warp that divides every multiprocessor's limit
+THREADS = 256  # of a block at most; a multiple of the warp that divides every multiprocessor's limit
+WARP = 32
+DEEPEST = 64  # threads of a block along z
+REGISTERS = 160  # of a thread's 255, for its sums, its weights and a row of pixels ...
+OTHERS = 27  # ... and for everything else
+MULTIPROCESSOR = 1 << 16  # registers that the threads of its blocks share
+LINES = 64  # rows of input that a tile may see; the loop over them is unrolled
+BUSY = 1 << 16  # threads that keep a large device busy: where a problem has fewer, tiles are smaller
 
-SOURCE = r"""
+TILES = r"""
+#define SIDE (16 / (int)sizeof(T))  // outputs of a tile side by side
+#define TAPS (TAPS_Y * TAPS_X)
+#define SPAN_Y ((ROWS - 1) * STRIDE_Y + (TAPS_Y - 1) * DILATION_Y + 1)  // rows and columns of input that a tile sees
+#define SPAN_X ((SIDE - 1) * STRIDE_X + (TAPS_X - 1) * DILATION_X + 1)
+#define PARTS ((SHIFT + SPAN_X + LOAD - 1) / LOAD)
+
+struct alignas(LOAD * sizeof(T)) Loaded { T at[LOAD]; };
+struct alignas(STORE * sizeof(T)) Stored { T at[STORE]; };
+
+// Add what a tile sees to its sums, its first pixel at y, x; whether its rows and its columns are known to lie in the image.
+template <bool ROWS_INSIDE, bool COLUMNS_INSIDE> __device__ __forceinline__ void add(
+    T (&sum)[OUTPUTS][ROWS][SIDE], const T* __restrict__ source, const T* __restrict__ taps, const INDEX y, const INDEX x,
+    const int height, const int width, const int group_channels)
+{
+    for (int c = 0; c < group_channels; ++c, source += (INDEX)height * width, taps += TAPS) {
+        T factors[OUTPUTS][TAPS];
+        #pragma unroll
+        for (int o = 0; o < OUTPUTS; ++o)
+            #pragma unroll
+            for (int tap = 0; tap < TAPS; ++tap) factors[o][tap] = taps[(INDEX)o * group_channels * TAPS + tap];
+        #pragma unroll
+        for (int line = 0; line < SPAN_Y; ++line) {
+            if (!ROWS_INSIDE && (y + line < 0 || y + line >= height)) continue;
+            T pixels[PARTS * LOAD];
+            #pragma unroll
+            for (int part = 0; part < PARTS; ++part) {
+                // The width is a multiple of LOAD, as x is: a part lies in the image or outside, whole.
+                const INDEX column = x + part * LOAD;
+                Loaded found = {};
+                if (COLUMNS_INSIDE || (column >= 0 && column < width))
+                    found = *reinterpret_cast<const Loaded*>(source + (y + line) * width + column);
+                #pragma unroll
+                for (int i = 0; i < LOAD; ++i) pixels[part * LOAD + i] = found.at[i];
+            }
+            #pragma unroll
+            for (int r = 0; r < TAPS_Y; ++r) {
+                const int above = line - r * DILATION_Y, row = above / STRIDE_Y;  // the output that sees it through r
+                if (above < 0 || above % STRIDE_Y != 0 || row >= ROWS) continue;
+                #pragma unroll
+                for (int o = 0; o < OUTPUTS; ++o)
+                    #pragma unroll
+                    for (int s = 0; s < TAPS_X; ++s)
+                        #pragma unroll
+                        for (int side = 0; side < SIDE; ++side)
+                            sum[o][row][side] +=
+                                factors[o][r * TAPS_X + s] * pixels[SHIFT + side * STRIDE_X + s * DILATION_X];
+            }
+        }
+    }
+}
+
+extern "C" __global__ __launch_bounds__(THREADS, RESIDENT) void conv2d(
+    const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ output,
+    long long planes, int blocks_x, int blocks_y, int height, int width, int outputs, int out_height, int out_width,
+    int group_channels, int group_outputs, int top, int left)
+{
+    const unsigned int place = blockIdx.x / blocks_x;  // blocks of tiles along x, along y, then of planes
+    const INDEX q = ((INDEX)(blockIdx.x % blocks_x) * blockDim.x + threadIdx.x) * SIDE;
+    const INDEX p = ((INDEX)(place % blocks_y) * blockDim.y + threadIdx.y) * ROWS;
+    // OUTPUTS channels of one image, and the group they are of, counted through all images.
+    const unsigned INDEX plane = (unsigned INDEX)(place / blocks_y) * blockDim.z + threadIdx.z;
+    if (q >= out_width || p >= out_height || plane >= (unsigned INDEX)planes) return;
+    const INDEX y = p * STRIDE_Y - top, x = q * STRIDE_X - left - SHIFT;
+    const INDEX k = plane % (outputs / OUTPUTS) * OUTPUTS, group = plane / (group_outputs / OUTPUTS);
+    const T* source = input + group * group_channels * height * width;
+    const T* taps = weight + k * group_channels * TAPS;
+    T sum[OUTPUTS][ROWS][SIDE];
+    #pragma unroll
+    for (int o = 0; o < OUTPUTS; ++o)
+        #pragma unroll
+        for (int row = 0; row < ROWS; ++row)
+            #pragma unroll
+            for (int side = 0; side < SIDE; ++side) sum[o][row][side] = bias ? bias[k + o] : (T)0;
+    const bool rows = y >= 0 && y + SPAN_Y <= height;
+    // A warp takes one way, lest it take two after the other.
+    if (__all_sync(__activemask(), rows && x >= 0 && x + PARTS * LOAD <= width))
+        add<true, true>(sum, source, taps, y, x, height, width, group_channels);
+    else if (rows)
+        add<true, false>(sum, source, taps, y, x, height, width, group_channels);
+    else
+        add<false, false>(sum, source, taps, y, x, height, width, group_channels);
+    #pragma unroll
+    for (int o = 0; o < OUTPUTS; ++o)
+        #pragma unroll
+        for (int row = 0; row < ROWS; ++row)
+            #pragma unroll
+            for (int side = 0; side < SIDE; side += STORE) {
+                if (p + row >= out_height || q + side >= out_width) continue;
+                Stored made;
+                #pragma unroll
+                for (int i = 0; i < STORE; ++i) made.at[i] = sum[o][row][side + i];
+                const INDEX at = (((INDEX)plane * OUTPUTS + o) * out_height + p + row) * out_width + q + side;
+                *reinterpret_cast<Stored*>(output + at) = made;
+            }
+}
+"""
+
+PIXELS = r"""
 extern "C" __global__ void conv2d(
     const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ output,
     long long size, int channels, int height, int width, int outputs, int out_height, int out_width,
-    int group_channels, int group_outputs, int taps_y, int taps_x,
-    int stride_y, int stride_x, int top, int left, int dilation_y, int dilation_x)
+    int group_channels, int group_outputs, int top, int left,
+    int taps_y, int taps_x, int stride_y, int stride_x, int dilation_y, int dilation_x)
 {
     // A grid-stride loop: any output size with any grid. Neighbouring threads read neighbouring pixels.
     long long step = (long long)gridDim.x * blockDim.x;
@@ -49,35 +162,61 @@ extern "C" __global__ void conv2d(
 }
 """
 
-KERNELS = {
-    dtype: cupy.RawKernel(f"typedef {ctype} T;\n{SOURCE}", "conv2d")
-    for dtype, ctype in (("float32", "float"), ("float64", "double"))
-}
 
-
-@implementation(device="cuda", family="direct", summary="CuPy raw kernel: a thread for every output", arrays="cupy")
+@implementation(device="cuda", family="direct", summary="CuPy raw kernel: a tile of outputs in registers", arrays="cupy")
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
     output = cupy.empty(output_shape(input.shape, weight.shape, stride, padding, dilation), input.dtype)
-    if not output.size:
-        return output
-    _, channels, height, width = input.shape
-    _, outputs, out_height, out_width = output.shape
-    arguments = (
-        cupy.ascontiguousarray(input),
-        cupy.ascontiguousarray(weight),
-        cupy.ascontiguousarray(bias) if bias is not None else cupy.uintp(0),  # a null pointer
-        output,
-        cupy.int64(output.size),
-        *map(
-            cupy.int32,
-            (
-                *(channels, height, width, outputs, out_height, out_width),
-                *(weight.shape[1], outputs // groups, *weight.shape[2:]),
-                *(*stride, padding[0][0], padding[1][0], *dilation),
-            ),
-        ),
-    )
-    blocks = min((output.size + THREADS - 1) // THREADS, 2**31 - 1)
-    KERNELS[input.dtype.name]((blocks,), (THREADS,), arguments)
+    if output.size:
+        image = cupy.ascontiguousarray(input)
+        before, widths = (padding[0][0], padding[1][0]), (at_once(image), at_once(output))
+        shapes = input.shape, weight.shape, output.shape
+        kernel, grid, block, numbers = launch(*shapes, stride, before, dilation, groups, input.dtype.name, *widths)
+        kernel(grid, block, (image, cupy.ascontiguousarray(weight), or_null(bias), output, *numbers))
     return output
+
+
+@functools.lru_cache(maxsize=1024)
+def launch(input, weight, output, stride, before, dilation, groups, dtype, load, store):
+    """The kernel for a problem given by its shapes, its grid and block, and its arguments after the arrays.
+
+    load, store: elements of a row of input and of output that are read and written at once.
+    """
+    (n, channels, height, width), (k, group_channels, *taps), (_, _, p, q) = input, weight, output
+    numbers = (height, width, k, p, q, group_channels, k // groups, *before)
+    size, itemsize = math.prod(output), 8 if dtype == "float64" else 4
+    side = WIDEST // itemsize
+    shift = -before[1] % load  # from where `load` elements may be read at once to the tile's first pixel
+    pixels = shift + (side - 1) * stride[1] + (taps[1] - 1) * dilation[1] + load
+    tiles = []
+    for outputs, rows in itertools.product((4, 3, 2, 1), (8, 4, 2, 1)):
+        registers = (outputs * (math.prod(taps) + rows * side) + pixels) * itemsize // 4
+        lines = (rows - 1) * stride[0] + (taps[0] - 1) * dilation[0] + 1
+        worth = p if taps[0] > 4 else min(p, 4)  # eight rows are, where there are many taps to read a row for
+        if rows <= worth and k // groups % outputs == 0 and registers <= REGISTERS and lines <= LINES:
+            busy = n * (k // outputs) * -(-p // rows) * -(-q // side) >= BUSY
+            tiles.append((busy, outputs * rows if busy else -outputs * rows, outputs, rows, registers))
+    if not tiles:
+        rest = map(cupy.int32, (channels, *numbers, *taps, *stride, *dilation))
+        grid = min(-(-size // THREADS), 2**31 - 1)
+        return raw_kernel(PIXELS, "conv2d", dtype), (grid,), (THREADS,), (cupy.int64(size), *rest)
+    _, _, outputs, rows, registers = max(tiles)
+    planes, tiles_x, tiles_y = n * (k // outputs), -(-q // side), -(-p // rows)
+    block_x = even(tiles_x, WARP)
+    block_y = even(tiles_y, THREADS // block_x)
+    block_z = min(planes, DEEPEST, THREADS // (block_x * block_y))
+    blocks_x, blocks_y = -(-tiles_x // block_x), -(-tiles_y // block_y)
+    # What is counted: elements, and the coordinates of all that tiles see, also outside of the image.
+    reach = (
+        (tiles_y + block_y) * rows * stride[0] + before[0] + LINES,
+        (tiles_x + block_x) * side * stride[1] + before[1] + REGISTERS,
+    )
+    counted = max(*reach, math.prod(input), math.prod(weight), size)
+    constants = {"INDEX": "int" if counted < 2**31 else "long long", "THREADS": THREADS, "OUTPUTS": outputs, "ROWS": rows}
+    constants["RESIDENT"] = MULTIPROCESSOR // (THREADS * (registers + OTHERS))
+    constants |= {"TAPS_Y": taps[0], "STRIDE_Y": stride[0], "DILATION_Y": dilation[0]}
+    constants |= {"TAPS_X": taps[1], "STRIDE_X": stride[1], "DILATION_X": dilation[1]}
+    constants |= {"LOAD": load, "SHIFT": shift, "STORE": store}
+    blocks = blocks_x * blocks_y * -(-planes // block_z)
+    numbers = cupy.int64(planes), *map(cupy.int32, (blocks_x, blocks_y, *numbers))
+    return raw_kernel(TILES, "conv2d", dtype, **constants), (blocks,), (block_x, block_y, block_z), numbers

@@ -1,78 +1,84 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The kernel of cpu.cython_direct for the weight, compiled: see there."""
+"""The kernels of cpu.cython_direct for the weight: images, pairs and threads here, the taps of a pair in _weight_gradient.h."""
 
+import numpy as np
+
+cimport openmp
 from cython cimport floating
 from cython.parallel cimport prange
 
-cdef enum:
-    LANES = 16  # sums side by side, since C may not reorder one: a vector of floats, two of doubles
 
+cdef extern from *:
+    """
+    #include "_shape.h"
+    #define REAL float
+    #define SIZE 4
+    #define NAME(name) name##_float
+    #include "_vectors.h"
+    #include "_weight_gradient.h"
+    #undef REAL
+    #undef SIZE
+    #undef NAME
+    #define REAL double
+    #define SIZE 8
+    #define NAME(name) name##_double
+    #include "_vectors.h"
+    #include "_weight_gradient.h"
+    """
+    ctypedef struct Shape:
+        Py_ssize_t channels, height, width, outputs, out_height, out_width, taps_y, taps_x
+        Py_ssize_t stride_y, stride_x, dilation_y, dilation_x, top, left
+    void pair_float(const Shape*, const float*, const float*, float*) nogil
+    void pair_double(const Shape*, const double*, const double*, double*) nogil
+    enum:
+        VECTOR
 
-cdef floating _dot(const floating* grads, const floating* pixels, Py_ssize_t count, Py_ssize_t step) noexcept nogil:
-    cdef floating[LANES] lanes
-    cdef floating total = 0
-    cdef Py_ssize_t block, q, lane
-    for lane in range(LANES):
-        lanes[lane] = 0
-    for block in range(count // LANES):
-        for lane in range(LANES):
-            q = block * LANES + lane
-            lanes[lane] += grads[q] * pixels[q * step]
-    for q in range(count - count % LANES, count):
-        total += grads[q] * pixels[q * step]
-    for lane in range(LANES):
-        total += lanes[lane]
-    return total
-
-
-cdef void _weight_row(
-    const floating* grads, const floating* pixels, floating* target,
-    Py_ssize_t r, Py_ssize_t n_images, Py_ssize_t outputs, Py_ssize_t height, Py_ssize_t width,
-    Py_ssize_t channels, Py_ssize_t in_height, Py_ssize_t in_width,
-    Py_ssize_t taps_x, Py_ssize_t stride_y, Py_ssize_t stride_x,
-    Py_ssize_t top, Py_ssize_t left, Py_ssize_t dilation_y, Py_ssize_t dilation_x,
-) noexcept nogil:
-    cdef Py_ssize_t n, p, s, y, first, last, offset
-    cdef const floating* a
-    cdef const floating* b
-    for n in range(n_images):
-        for p in range(height):
-            y = p * stride_y + r * dilation_y - top
-            if y < 0 or y >= in_height:
-                continue
-            for s in range(taps_x):
-                offset = s * dilation_x - left
-                # The outputs for which 0 <= q * stride + offset < width of the input.
-                first = 0 if offset >= 0 else (stride_x - 1 - offset) // stride_x
-                last = in_width - 1 - offset
-                last = 0 if last < 0 else min(width, last // stride_x + 1)
-                if first >= last:
-                    continue
-                a = grads + (n * outputs * height + p) * width + first
-                b = pixels + (n * channels * in_height + y) * in_width + first * stride_x + offset
-                if stride_x == 1:
-                    target[s] += _dot(a, b, last - first, 1)
-                else:
-                    target[s] += _dot(a, b, last - first, stride_x)
+cdef Py_ssize_t CACHED = 256 << 10  # bytes of images that every pair of channels goes over before the next images
+cdef Py_ssize_t SUMS = 4 << 20  # bytes of sums at a time
+cdef Py_ssize_t FEW = 16  # pairs for each thread: with fewer the threads share the images instead
 
 
 def weight_rows(
     const floating[:, :, :, ::1] grad_output, const floating[:, :, :, ::1] input, floating[:, :, :, ::1] grad_weight,
-    stride, pad, dilation, Py_ssize_t groups,
+    Py_ssize_t stride, pad, dilation, Py_ssize_t groups,
 ):
-    """Add to grad_weight (K, C/groups, R, S); every array C-contiguous and not empty, stride, pad and dilation pairs."""
-    cdef Py_ssize_t n_outputs = grad_output.shape[1], height = grad_output.shape[2], width = grad_output.shape[3]
-    cdef Py_ssize_t channels = grad_weight.shape[1], taps_y = grad_weight.shape[2], taps_x = grad_weight.shape[3]
-    cdef Py_ssize_t n_channels = input.shape[1], in_height = input.shape[2], in_width = input.shape[3]
-    cdef Py_ssize_t stride_y = stride[0], stride_x = stride[1], top = pad[0], left = pad[1]
-    cdef Py_ssize_t dilation_y = dilation[0], dilation_x = dilation[1]
-    cdef Py_ssize_t outputs = n_outputs // groups, row, r, c, k
-    for row in prange(n_outputs * channels * taps_y, nogil=True, schedule="static"):
-        r = row % taps_y
-        c = row // taps_y % channels
-        k = row // (taps_y * channels)
-        _weight_row(
-            &grad_output[0, k, 0, 0], &input[0, k // outputs * channels + c, 0, 0], &grad_weight[k, c, r, 0],
-            r, input.shape[0], n_outputs, height, width, n_channels, in_height, in_width,
-            taps_x, stride_y, stride_x, top, left, dilation_y, dilation_x,
-        )
+    """Fill grad_weight (K, C/groups, R, S); every array C-contiguous and not empty. stride: from row to row, along them 1."""
+    cdef Shape g
+    g.channels, g.height, g.width = grad_weight.shape[1], input.shape[2], input.shape[3]
+    g.outputs, g.out_height, g.out_width = grad_output.shape[1] // groups, grad_output.shape[2], grad_output.shape[3]
+    g.taps_y, g.taps_x = grad_weight.shape[2], grad_weight.shape[3]
+    g.stride_y, g.stride_x = stride, 1
+    (g.top, g.left), (g.dilation_y, g.dilation_x) = pad, dilation
+    cdef Py_ssize_t threads = openmp.omp_get_max_threads(), images = input.shape[0], parts
+    cdef floating[:, :, ::1] sums
+    cdef Py_ssize_t pairs = grad_weight.shape[0] * g.channels, lanes = VECTOR // sizeof(floating)
+    cdef Py_ssize_t taps = g.taps_y * g.taps_x, most = max(1, SUMS // (taps * VECTOR)), first, count
+    for first in range((pairs + most - 1) // most):
+        count = min(most, pairs - first * most)
+        # A sum for each lane, and each thread where they share the images.
+        parts = 1 if count >= FEW * threads else min(threads, images)
+        sums = np.zeros((parts, count, taps * lanes), np.asarray(grad_weight).dtype)
+        _weight_sums(&g, grad_output, input, sums, first * most, threads)
+        np.asarray(grad_weight).reshape(pairs, taps)[first * most : first * most + count] = np.asarray(sums).reshape(
+            parts, count, taps, lanes
+        ).sum(axis=(0, 3))
+
+
+cdef void _weight_sums(
+    const Shape* g, const floating[:, :, :, ::1] grad_output, const floating[:, :, :, ::1] input, floating[:, :, ::1] sums,
+    Py_ssize_t first, Py_ssize_t threads,
+):
+    """Add to sums (parts of the images, pairs of channels from the first on, taps in lanes)."""
+    cdef Py_ssize_t images = input.shape[0], parts = sums.shape[0], count = sums.shape[1], block, job, n, pair, k, c, part
+    cdef Py_ssize_t size = (input.nbytes + grad_output.nbytes) // images, step = max(1, CACHED // max(1, size))
+    for block in range((images + step * parts - 1) // (step * parts)):
+        for job in prange(parts * count, nogil=True, schedule="static", num_threads=threads):
+            part = job // count
+            pair = first + job % count
+            k = pair // g.channels
+            c = k // g.outputs * g.channels + pair % g.channels
+            for n in range((block * parts + part) * step, min(images, (block * parts + part + 1) * step)):
+                if floating is float:
+                    pair_float(g, &grad_output[n, k, 0, 0], &input[n, c, 0, 0], &sums[part, job % count, 0])
+                else:
+                    pair_double(g, &grad_output[n, k, 0, 0], &input[n, c, 0, 0], &sums[part, job % count, 0])

@@ -1,0 +1,38 @@
+"""adam_step: what an optimiser's step costs beside the gradients that it takes."""
+
+from __future__ import annotations
+
+from benchmarks import cell
+from benchmarks.layers import _Cells
+from benchmarks.threads import COUNTS, resolve
+from benchmarks.updates import NAMED, Update
+
+
+class _Updates(_Cells):
+    operation = "adam_step"
+    axis = "parameters"
+
+
+class Parameters(_Updates):
+    """A thousand parameters to 16 million, the last of which no cache holds."""
+
+    problems = {n: Update(n) for n in (1_000, 10_000, 100_000, 1_000_000, 4_000_000, 16_000_000)}
+    quick = (1_000, 1_000_000)
+
+
+class Networks(_Updates):
+    """All parameters of networks as one array."""
+
+    axis = "network"
+    problems = NAMED
+    quick = ("mnist-perceptron",)
+
+
+class Threads(_Updates):
+    """Four million parameters on one thread to all the machine's cores."""
+
+    problems = {4_000_000: Update(4_000_000)}
+    further = {"threads": COUNTS}
+
+    def setup(self, implementation, value, count):
+        self.cell = cell.prepare(implementation, self.problems[value], resolve(count), self.operation)

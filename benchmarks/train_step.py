@@ -1,0 +1,32 @@
+"""train_step: what a step of training costs with the convolution of one's choice."""
+
+from __future__ import annotations
+
+from benchmarks import cell
+from benchmarks.layers import _Cells
+from benchmarks.threads import COUNTS, resolve
+from benchmarks.training import Training
+
+
+class Networks(_Cells):
+    """The perceptron on batches of 100 and the convolutional network on batches of 100 and 1000, as their authors had."""
+
+    operation = "train_step"
+    axis = "training"
+    problems = {
+        problem.label: problem
+        for problem in (Training("perceptron", 100), Training("convolutional", 100), Training("convolutional", 1000))
+    }
+    quick = ("perceptron-n100", "convolutional-n1000")
+
+
+class Threads(_Cells):
+    """The convolutional network on one thread to all the machine's cores."""
+
+    operation = "train_step"
+    axis = "training"
+    problems = {"convolutional-n1000": Training("convolutional", 1000)}
+    further = {"threads": COUNTS}
+
+    def setup(self, implementation, value, count):
+        self.cell = cell.prepare(implementation, self.problems[value], resolve(count), self.operation)

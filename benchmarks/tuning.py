@@ -1,0 +1,86 @@
+"""What cpu.auto is tuned on, and the table that the measurements become. Times nothing itself."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks import draw
+from benchmarks.problems import Problem, load_set
+
+if TYPE_CHECKING:
+    from impls.conv2d.choice import Measured
+
+SETTINGS = Path(__file__).with_name("tune.toml")
+DEFAULTS = {"stride": 1, "padding": (0, 0), "dilation": 1, "groups": 1}
+HEAD = """\
+# What cpu.auto picks by: who is fast on which problem. Written by `make tune`, not by hand.
+# us: medians in microseconds, the fastest first; who took over {late:g} times as long is left out.
+"""
+
+
+def problems(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield {"problem": label} for the shapes of all sets, once each, and for as many others as are to be drawn.
+
+    request: sets, random, seed.
+    """
+    named = [problem.label for name in request["sets"] for problem in load_set(name).values()]
+    drawn = [problem.label for problem in draw.draw(request["random"], request["seed"])]
+    yield from ({"problem": label} for label in dict.fromkeys(named + drawn))
+
+
+def table(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Put measurements into the table of this instruction set, in place of those with as many threads.
+
+    request: times, a JSON file {label: {name: seconds}}; threads; machine, commit and date in words. Yields {"table": where,
+    "problems": how many are in it, "near": for what share of them the others pick one within 10 % of the fastest}.
+    """
+    from impls.conv2d import choice
+
+    settings = tomllib.loads(SETTINGS.read_text(encoding="utf-8"))
+    path = Path(__file__).parents[1] / settings["table"]
+    times = json.loads(Path(request["times"]).read_text(encoding="utf-8"))
+    entries = [_entry(label, found) for label, found in times.items()]
+    key = {"instruction_set": choice.instruction_set(), "threads": request["threads"]}
+    about = {name: request[name] for name in ("machine", "commit", "date")}
+    there = tomllib.loads(path.read_text(encoding="utf-8"))["table"] if path.is_file() else []
+    made = [one for one in there if any(one[name] != value for name, value in key.items())]
+    made.append({**key, **about, "problems": entries})
+    made.sort(key=lambda one: (one["instruction_set"], one["threads"]))
+    path.write_text(HEAD.format(late=choice.LATE) + "".join(map(_text, made)), encoding="utf-8")
+    known = [choice.measured(entry) for entry in entries]
+    near = sum(_behind(known[:i] + known[i + 1 :], known[i], found) <= 1.1 for i, found in enumerate(times.values()))
+    yield {"table": settings["table"], "problems": len(known), "near": near / len(known)}
+
+
+def _behind(known: Sequence[Measured], one: Measured, times: Mapping[str, float]) -> float:
+    """How many times as long as the fastest the pick of the known problems takes on another."""
+    from impls.conv2d import choice
+
+    expected = choice.expect(known, one.problem)[1] if known else ()
+    return next((times[name] for name in expected if name in times), max(times.values())) / min(times.values())
+
+
+def _entry(label: str, times: Mapping[str, float]) -> dict[str, Any]:
+    """A problem as it stands in the table."""
+    from impls.conv2d import choice
+
+    problem, order = Problem.parse(label), sorted(times, key=times.__getitem__)
+    settings = {name: value for name, value in problem.arguments.items() if value != DEFAULTS[name]}
+    us = {name: float(f"{times[name] * 1e6:.4g}") for name in order if times[name] <= choice.LATE * times[order[0]]}
+    return {"input": problem.input_shape, "weight": problem.weight_shape, **settings, "us": us}
+
+
+def _text(table: Mapping[str, Any]) -> str:
+    """A table in TOML, a line a problem."""
+    words = {name: value for name, value in table.items() if name != "problems"}
+    lines = [f"{name} = {json.dumps(value)}" for name, value in words.items()]
+    for entry in table["problems"]:
+        us = ", ".join(f'"{name}" = {time:g}' for name, time in entry["us"].items())
+        shown = [f"{name} = {json.dumps(value)}" for name, value in entry.items() if name != "us"]
+        lines.append(f"    {{ {', '.join(shown)}, us = {{ {us} }} }},")
+    first = len(words)
+    return "\n".join(["", "[[table]]", *lines[:first], "problems = [", *lines[first:], "]", ""])

@@ -1,0 +1,56 @@
+"""An environment of asv for machines without a network: the libraries that are installed there, and a commit built over them.
+
+A plugin of asv: "environment_type": "preinstalled". asv's own "existing" environments install nothing, so that what is
+measured is whatever happens to be installed, and put the interpreter's path into the names of files and series. Here the
+name is the same on every machine, and a commit is what is measured.
+"""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+from asv import environment, util
+
+VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+class Preinstalled(environment.Environment):
+    """The interpreter that asv runs on with all it sees, and one commit of the project in a folder before that."""
+
+    tool_name = "preinstalled"
+
+    def __init__(self, conf: Any, python: str, requirements: dict[str, str], tagged_env_vars: dict) -> None:
+        # What is required is not installed here but found; versions stand in the side file of every run.
+        self._python = python  # from both of these the base class makes the name
+        self._requirements: dict[str, str] = {}
+        super().__init__(conf, python, {}, tagged_env_vars)
+
+    @classmethod
+    def matches(cls, python: str) -> bool:
+        return python == VERSION
+
+    def _setup(self) -> None:
+        """A virtual environment that sees what this interpreter sees, pip and what lies on its path included."""
+        util.check_call([sys.executable, "-m", "venv", "--system-site-packages", "--without-pip", self._path])
+        purelib = Path(sysconfig.get_path("purelib", vars={"base": self._path, "platbase": self._path}))
+        # Behind the environment's own folder: there a commit of the project lies, and perhaps another in what is seen.
+        lines = [_line(folder) for folder in sys.path if folder and Path(folder).is_dir()]
+        (purelib / "preinstalled.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def run(self, args: list[str], **kwargs: Any) -> str:
+        """Run the environment's Python."""
+        return self.run_executable("python", args, **kwargs)
+
+
+def _line(folder: str) -> str:
+    """What a .pth file says to have a folder on the path.
+
+    The machine's own packages with what their .pth files do, as numba-cuda's has Numba find it; not so those of the
+    interpreter that asv runs on: there an editable install would put itself before the commit.
+    """
+    if Path(folder).name.endswith("-packages") and not Path(folder).is_relative_to(sys.prefix):
+        return f"import site; site.addsitedir({folder!r})"
+    return folder

@@ -1,0 +1,72 @@
+"""Measures who is fastest on which problem, and has the suite write the table that cpu.auto picks from."""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from typing import Any
+
+import click
+from rich.console import Console
+
+from convbench import goals, measure, speed, suite
+from convbench.goals import Goals, Row, Times
+from convbench.project import Project
+
+
+def run(project: Project, dirty: bool, console: Console) -> list[str]:
+    """Measure what is not there yet, then write the table; return what to say of it.
+
+    Raises ClickException in one sentence for everything that prevents it, and when it is interrupted: what was measured by
+    then is kept.
+    """
+    settings = _settings(project)
+    asked = {key: settings[key] for key in ("sets", "random", "seed")}
+    every = tuple(event["problem"] for event in suite.ask(project, "problems", asked, console))
+    first, *others = settings["contenders"]
+    about = {"seconds": settings["seconds"], "within": settings["within"]}
+    row = Row("tune", "", first, every, (), baseline=first, also=tuple(others), **about)
+    known = Goals((row,))
+    # The table itself decides none of the times it is made of.
+    store = speed.find_store(project, dirty, (*speed.CODE, f":!{settings['table']}"), "tune")
+    # Every number of threads is finished, and its table written, before the next.
+    keys = [(label, count) for count in settings["threads"] for label in every]
+    failed = speed.measure_all(project, known, store, keys, False, console)
+    lines = speed.read(store.path)
+    times, said = Times(lines), []
+    for count in settings["threads"]:
+        found = {label: measured for label in every if (measured := _times(times, label, count))}
+        if not found:
+            said.append(f"{count} threads: nothing was measured, so the table stays as it is")
+            continue
+        date = max(lines[label, count]["date"] for label in found)[:10]
+        source = {"machine": store.machine, "commit": store.code.removeprefix("commit "), "date": date}
+        file = project.work / "tune.json"  # more than an argument holds
+        file.write_text(json.dumps(found), encoding="utf-8")
+        request = {"times": str(file), "threads": count, **source}
+        with measure.interruptible(lambda: "the measurements are kept, and the same command writes the table"):
+            for event in suite.ask(project, "table", request, console):
+                what = f"{event['table']}, {count} thread{'s' * (count > 1)}: {event['problems']} problems"
+                said.append(f"{what}; picked by the others alone, {event['near']:.0%} get one within 10 % of the fastest")
+    if failed:
+        raise click.ClickException(
+            f"{failed} contenders failed and have no time; the reasons stand above; " + "; ".join(said)
+        )
+    return said
+
+
+def _settings(project: Project) -> dict[str, Any]:
+    path = project.benchmarks / "tune.toml"
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise click.ClickException(f"this suite has nothing to tune: {path.parent.name}/{path.name} is not there") from None
+    except ValueError as error:
+        raise click.ClickException(f"{path.parent.name}/{path.name} cannot be read: {error}") from None
+
+
+def _times(times: Times, label: str, threads: int) -> dict[str, float]:
+    """The median of each contender that has one, in seconds."""
+    found = {name: times.cell(label, threads, name).median for name in times.names(label, threads)}
+    return {name: time for name, time in found.items() if not math.isnan(time) and not name.endswith(goals.PACKED)}

@@ -1,0 +1,1 @@
+"""adam_step on a CUDA device."""

@@ -1,0 +1,335 @@
+"""Which implementation computes a problem fastest: by the measured problems that are most like it, or by rule.
+
+The measurements are cpu/auto.toml, a table for each instruction set and number of threads, written by `make tune`. They
+are of float32, and hold for the compiled kernels alone; where these are missing, rules say what is best of what is there.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from impls import checks, contract
+from impls.checks import Pair
+from impls.conv2d import arguments
+
+TABLE = Path(__file__).parent / "cpu" / "auto.toml"
+TRANSFORMS = ("winograd", "fft")  # families that round more than a sum of products
+
+# What any machine can do, the fastest first, for problems of three kinds; NumPy alone is needed for the last of each.
+RULES = {
+    "few channels": ["cpu.cython_direct", "cpu.numba_direct", "cpu.opencv", "cpu.torch", "cpu.shift_matmul"],
+    "3x3 layer": ["cpu.cython_winograd", "cpu.numba_winograd", "cpu.torch", "im2col.strided"],
+    "dense layer": ["cpu.cython_packed", "cpu.torch", "cpu.numba_direct", "im2col.strided"],
+}
+ALIKE = 5  # measured problems that decide together
+LATE = 3.0  # times the fastest: what counts for who took longer, or was not sampled for that
+FEW = 8  # channels in and out of a group up to which vectors along them are not worth their packing
+MANY = 32  # channels in and out from which on the products of a Winograd tile outweigh its transforms
+
+
+class Problem(NamedTuple):
+    """What decides a time: shapes and settings in their one form (impls/conv2d/arguments.py), and the dtype's name."""
+
+    input: tuple[int, ...]
+    weight: tuple[int, ...]
+    stride: Pair
+    padding: tuple[Pair, Pair]
+    dilation: Pair
+    groups: int
+    dtype: str
+
+    @property
+    def output(self) -> tuple[int, int, int, int]:
+        return arguments.output_shape(self.input, self.weight, self.stride, self.padding, self.dilation)
+
+    def __str__(self) -> str:
+        """Shapes, and what is not torch's default."""
+        said = [f"input {_by(self.input)}", f"weight {_by(self.weight)}"]
+        said += [f"stride {_by(self.stride)}"] * (self.stride != (1, 1))
+        said += [f"padding {_by(map(sum, self.padding))} in all"] * any(map(any, self.padding))
+        said += [f"dilation {_by(self.dilation)}"] * (self.dilation != (1, 1))
+        said += [f"groups {self.groups}"] * (self.groups != 1)
+        return ", ".join([*said, self.dtype])
+
+
+def _by(numbers: Iterable[int]) -> str:
+    return "x".join(map(str, numbers))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One measured problem: the fastest implementations and their times in microseconds, the fastest first."""
+
+    problem: Problem
+    times: dict[str, float]
+
+    @functools.cached_property
+    def place(self) -> list[float]:
+        return place(self.problem)
+
+    def behind(self, name: str) -> float:
+        """How many times as long as the fastest an implementation took, at most LATE."""
+        return min(LATE, self.times.get(name, math.inf) / min(self.times.values()))
+
+
+@dataclass(frozen=True)
+class Table:
+    """What was measured with one instruction set and number of threads, and where."""
+
+    instruction_set: str
+    threads: int
+    machine: str
+    commit: str
+    date: str
+    problems: tuple[Measured, ...]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The implementation that a problem gets, and why.
+
+    expected: all that can compute it, the best first, and how many times as long as the fastest each should take by the
+    measured problems that are most `alike`, the nearest first, in `table`; infinite for who was not among the fast of any.
+    Where a rule decides, alike is empty, table None and all expected are infinite. why: the rule, and why no measurement
+    decides. passed_over: what cannot run here, and why.
+    """
+
+    problem: Problem
+    implementation: contract.Implementation
+    expected: dict[str, float]
+    alike: tuple[Measured, ...]
+    table: Table | None
+    why: str
+    passed_over: tuple[tuple[str, str], ...]
+
+    @property
+    def runner_up(self) -> str | None:
+        """The next best that can run here."""
+        lacking, order = dict(self.passed_over), list(self.expected)
+        return next((name for name in order[order.index(self.implementation.name) + 1 :] if name not in lacking), None)
+
+    def __str__(self) -> str:
+        """What was picked, from which measurements or by which rule, and what comes second."""
+        picked, second = self.implementation.name, self.runner_up
+        lines = [f"{picked} for {self.problem}"]
+        lines += [] if self.table else [f"by rule: {self.why}"]
+        if second:
+            slower = self.expected[second] / self.expected[picked]  # not a number by rule
+            told = f", expected to take {slower:.3g} times as long" if math.isfinite(slower) else ""
+            lines.append(f"the runner-up is {second}{told}")
+        lines += ["the measured problems most like it, the nearest first:"] * bool(self.alike)
+        for one in self.alike:
+            took = [f"{name} {_time(one.times[name])}" for name in (picked, second) if name in one.times]
+            lines.append(f"  {one.problem}: {', '.join(took) or f'{next(iter(one.times))} and not these'}")
+        if self.table:
+            lines.append(
+                f"measured on {self.table.machine} ({self.table.instruction_set}, {_threads(self.table.threads)}), "
+                f"commit {self.table.commit}, {self.table.date}"
+            )
+        return "\n".join([*lines, *(f"{name} cannot run here: {reason}" for name, reason in self.passed_over)])
+
+
+def _time(microseconds: float) -> str:
+    return f"{microseconds / 1000:.3g} ms" if microseconds >= 1000 else f"{microseconds:.3g} us"
+
+
+def _threads(count: int) -> str:
+    return f"{count} thread{'s' * (count > 1)}"
+
+
+@functools.lru_cache(maxsize=4096)
+def function(problem: Problem, threads: int, exact: bool = False, by_rule: bool = False) -> Callable[..., Any]:
+    """What computes a problem, without the checks of its arguments: whoever calls it has made them."""
+    return choose(problem, threads, exact, by_rule).implementation.function.__wrapped__  # type: ignore[attr-defined]
+
+
+def choose(problem: Problem, threads: int, exact: bool = False, by_rule: bool = False) -> Choice:
+    """The best implementation of a problem that can run here; by_rule: whatever was measured.
+
+    exact: none that rounds more than a sum of products does. Raises Unavailable where there is none, which cannot be as long
+    as NumPy is there.
+    """
+    kind = _kind(problem)
+    instructions = instruction_set()
+    table = None if by_rule else _table(instructions, threads)
+    alike, expected = expect(table.problems, problem) if table else ((), {})
+    expected = {name: expected.get(name, math.inf) for name in (*expected, *RULES[kind], *RULES["dense layer"])}
+    expected = {name: late for name, late in expected.items() if _computes(name, problem, exact)}
+    passed_over = []
+    for name, late in expected.items():
+        found = _load(name)
+        if isinstance(found, str):
+            passed_over.append((name, found))
+            continue
+        if math.isinf(late):  # nothing that was measured there can compute this here
+            alike, table = (), None
+        why = f"{kind}; {_unmeasured(instructions, by_rule)}"
+        return Choice(problem, found, expected, alike, table, why, tuple(passed_over))
+    raise contract.Unavailable("; ".join(reason for _, reason in passed_over))
+
+
+def _unmeasured(instructions: str | None, by_rule: bool) -> str:
+    if by_rule:
+        return "measurements were not asked"
+    if instructions is None:
+        return "the compiled kernels, for which measurements hold, are not there"
+    return f"nothing was measured with {instructions} that can compute it here"
+
+
+def _kind(problem: Problem) -> str:
+    """Which of the rules holds."""
+    channels, outputs = problem.weight[1], problem.weight[0] // problem.groups
+    if max(channels, outputs) <= FEW:
+        return "few channels"
+    plain = problem.weight[2:] == (3, 3) and problem.stride == problem.dilation == (1, 1)
+    return "3x3 layer" if plain and min(channels, outputs) >= MANY else "dense layer"
+
+
+@functools.cache
+def _load(name: str) -> contract.Implementation | str:
+    """An implementation, or why it cannot run here."""
+    try:
+        return contract.load(name)
+    except contract.Unavailable as error:
+        return str(error)
+
+
+_declaration = functools.cache(contract.declaration)
+
+
+def _computes(name: str, problem: Problem, exact: bool) -> bool:
+    """Whether an implementation supports a problem, and is exact where that is asked; its library is not imported."""
+    declared = _declaration(name)
+    if exact and declared["family"] in TRANSFORMS:
+        return False
+    actual = {"kernel": problem.weight[2:], "stride": problem.stride, "dilation": problem.dilation}
+    numbers = {"groups": problem.groups, "C/groups": problem.weight[1]}
+    return checks.outside(declared["limits"], {**actual, **numbers, "dtype": problem.dtype}) is None
+
+
+def place(problem: Problem) -> list[float]:
+    """What decides who is fastest, on scales on which 1 is a factor of two in what matters most.
+
+    The weights were found by having each measured problem picked for by all the others: docs/auto.md.
+    """
+    n, _, p, q = problem.output
+    outputs, channels, r, s = problem.weight
+    plain = (r, s) == (3, 3) and problem.stride == problem.dilation == (1, 1)
+    return [
+        0.5 * math.log2(channels),
+        math.log2(outputs / problem.groups),
+        math.log2(problem.groups),
+        0.5 * math.log2(max(1, n) * p * q),
+        0.5 * math.log2(q),
+        math.log2(r * s),
+        math.log2(math.prod(problem.stride)),
+        math.log2(math.prod(problem.dilation)),
+        2.0 * plain,  # Winograd's kernels can compute the one and not the other
+        2.0 * (channels % 8 != 0),  # torch's blocks of channels fit the one and not the other
+    ]
+
+
+def expect(known: Sequence[Measured], problem: Problem) -> tuple[tuple[Measured, ...], dict[str, float]]:
+    """Of these, the ones that are most like a problem, and how many times as long as the fastest everybody should take on it.
+
+    That is the geometric mean of what it took on these, weighted by the inverse of how far they are (Shepard, A
+    two-dimensional interpolation function for irregularly-spaced data, ACM National Conference 1968), so that a problem which
+    was itself measured decides alone. How far: the sum of the differences of their places. The least come first in both.
+    """
+    distances = np.abs(np.array([one.place for one in known]) - place(problem)).sum(axis=1)
+    order = distances.argsort(kind="stable")[:ALIKE]
+    if distances[order[0]] == 0:
+        order = order[:1]
+    alike = tuple(known[i] for i in order)
+    weights = [1 / max(distances[i], 1e-9) for i in order]
+    names = dict.fromkeys(name for one in alike for name in one.times)
+    logarithms = {
+        name: sum(weight * math.log(one.behind(name)) for weight, one in zip(weights, alike, strict=True)) / sum(weights)
+        for name in names
+    }
+    return alike, {name: math.exp(logarithms[name]) for name in sorted(names, key=logarithms.__getitem__)}
+
+
+def measured(entry: Mapping[str, Any]) -> Measured:
+    """An entry of the table: the arguments of problem() that are not its defaults, and us."""
+    return Measured(problem(**{name: entry[name] for name in ARGUMENTS if name in entry}), entry["us"])
+
+
+ARGUMENTS = ("input", "weight", "stride", "padding", "dilation", "groups")
+
+
+def problem(
+    input: Any, weight: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: Any = 1, dtype: str = "float32"
+) -> Problem:
+    """The problem of a call: shapes of input and weight, settings as in the call. Raises what the call would."""
+    settings = checks.plain(stride=stride, padding=padding, dilation=dilation, groups=groups)
+    shapes = tuple(input), tuple(weight)
+    found = arguments.geometry(*shapes, *settings)
+    return Problem(*shapes, found.stride, found.padding, found.dilation, settings[3], checks.dtype_name(dtype))
+
+
+@functools.lru_cache(maxsize=1)
+def _tables() -> tuple[Table, ...]:
+    """All that was measured; nothing where the file is not there."""
+    if not TABLE.is_file():
+        return ()
+    content = tomllib.loads(TABLE.read_text(encoding="utf-8"))
+    return tuple(
+        Table(**{**entry, "problems": tuple(map(measured, entry["problems"]))}) for entry in content.get("table", ())
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _table(instructions: str | None, threads: int) -> Table | None:
+    """The table of an instruction set whose number of threads is nearest, None where there is none."""
+    fitting = [table for table in _tables() if table.instruction_set == instructions and table.problems]
+    return min(fitting, key=lambda table: abs(math.log2(table.threads / threads)), default=None)
+
+
+@functools.lru_cache(maxsize=1)
+def _kernels() -> Any:
+    """The compiled kernels, None where they are not built."""
+    try:
+        import impls.conv2d.cpu._cython_direct as kernels  # type: ignore[import-not-found]
+    except ImportError:
+        return None
+    return kernels
+
+
+def instruction_set() -> str | None:
+    """What the kernels were compiled for; None where they are not built."""
+    return kernels.instruction_set() if (kernels := _kernels()) else None
+
+
+def threads() -> int:
+    """How many threads a kernel would use now: OpenMP's number; 1 where the kernels are not built."""
+    return kernels.threads() if (kernels := _kernels()) else 1
+
+
+def explain(
+    input: Any,
+    weight: Any,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: Any = 1,
+    *,
+    dtype: str = "float32",
+    exact: bool = False,
+) -> Choice:
+    """Say which implementation impls.conv2d would pick, from which measurement, and what the runner-up was.
+
+    input, weight: arrays, or their shapes (N, C, H, W) and (K, C/groups, R, S). dtype: where shapes are given. Printed, the
+    answer is a few lines of text. Raises ValueError or TypeError as a call would.
+    """
+    input_shape, weight_shape = (getattr(array, "shape", array) for array in (input, weight))
+    asked = problem(input_shape, weight_shape, stride, padding, dilation, groups, getattr(input, "dtype", dtype))
+    return choose(asked, threads(), exact)

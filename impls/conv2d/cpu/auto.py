@@ -1,0 +1,27 @@
+"""Whichever implementation is fastest for the problem: by measurement, or by rule where nothing was measured.
+
+Selecting an algorithm by the features of a problem (Rice, The algorithm selection problem, Advances in Computers 15, 1976),
+here by the measured problems that are most alike: impls/conv2d/choice.py, auto.toml. FLOPs and extra memory: those of
+the implementation that is picked. Picking takes a microsecond or two for shapes seen before.
+"""
+
+from impls import checks
+from impls.contract import implementation
+from impls.conv2d import choice
+
+
+@implementation(device="cpu", family="auto", summary="the fastest for the problem, by measurement or rule")
+def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
+    problem = choice.Problem(input.shape, weight.shape, stride, padding, dilation, groups, checks.dtype_name(input.dtype))
+    function = choice.function(problem, choice.threads())
+    return function(input, weight, bias, stride, padding, dilation, groups)
+
+
+def convolve(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, exact=False, by_rule=False):
+    """The same; exact: by sums of products alone, which round less than transforms; by_rule: whatever was measured."""
+    check = conv2d.check  # type: ignore[attr-defined]
+    input, weight, bias, stride, padding, dilation, groups = check(input, weight, bias, stride, padding, dilation, groups)
+    problem = choice.Problem(input.shape, weight.shape, stride, padding, dilation, groups, checks.dtype_name(input.dtype))
+    function = choice.function(problem, choice.threads(), exact, by_rule)
+    return function(input, weight, bias, stride, padding, dilation, groups)

@@ -1,0 +1,1 @@
+"""preprocess on the CPU."""

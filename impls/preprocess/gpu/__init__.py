@@ -1,0 +1,1 @@
+"""preprocess on a CUDA device, decoded on the CPU."""

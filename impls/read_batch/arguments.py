@@ -1,0 +1,197 @@
+"""The one place where the arguments of read_batch are checked, and where it is said what is wrong with a tile.
+
+Bands are numbered from 1, as rasterio has them: https://rasterio.readthedocs.io/en/stable/topics/reading.html
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
+from operator import index
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from impls import checks
+
+BANDS = (4, 3, 2)  # red, green and blue of Sentinel-2
+SCALE = 4000.0  # what is taken for white
+PIXELS = ("uint8", "uint16")
+LEAST, MOST = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)  # by what can be divided in float32
+COMPRESSIONS = {1: "none", 5: "lzw", 8: "deflate", 32946: "deflate"}  # by the number that a TIFF has for it
+
+
+class BadTile(ValueError):
+    """A tile is damaged, or unlike the first of its batch; the text names the file."""
+
+
+class NoSuchBand(ValueError):
+    """`bands` names one that the tiles do not have."""
+
+
+class Layout(NamedTuple):
+    """What all tiles of a batch have in common."""
+
+    bands: int
+    height: int
+    width: int
+    dtype: str
+
+    def __str__(self) -> str:
+        return f"{self.bands} bands of {self.height}x{self.width} {self.dtype}"
+
+
+def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, ...]]:
+    """Make the check for one implementation: it takes read_batch's arguments and returns them checked, in one form.
+
+    The form: paths as a list of str, bands as a tuple of int, scale as float. Whether there are such bands, and what the
+    limits are about, is known when a tile is opened.
+    """
+    if arrays != "numpy":
+        raise ValueError(f'arrays must be "numpy": read_batch returns a NumPy array, not one of {arrays}')
+    checks.require_limits(limits, "axes", "compression")
+
+    def read_batch(
+        tiles: Sequence[str | os.PathLike[str]], bands: Sequence[int] = BANDS, scale: float = SCALE, workers: int = 1
+    ) -> tuple[list[str], tuple[int, ...], float, int]:
+        return _paths(tiles), _bands(bands), _scale(scale), _workers(workers)
+
+    return read_batch  # by this name, Python's own message about a missing argument names the operation
+
+
+def unsupported(
+    limits: Mapping[str, Any],
+    tiles_shape: tuple[int, int, int, int],
+    bands: Sequence[int] = BANDS,
+    scale: float = SCALE,
+    workers: int = 1,
+    dtype: str = "float32",
+    compression: str = "none",
+) -> str | None:
+    """Say in words what of tiles (N, C, H, W) is outside `limits`, or None. Raises as a call would for what nobody supports.
+
+    dtype: the batch's. compression: the tiles', "none", "deflate" or "lzw" for example.
+    """
+    if str(dtype) != "float32":
+        raise TypeError(f"dtype must be float32, not {dtype}")
+    if len(tiles_shape) != 4 or min(tiles_shape) < 1:
+        raise ValueError(f"tiles must have a shape (N, C, H, W) without zeros, not {tiles_shape}")
+    _, count, height, width = tiles_shape
+    require_bands(_bands(bands), count, "the tiles")
+    _scale(scale)
+    _workers(workers)
+    actual = {"axes": "evident" if evident(count, height, width) else "ambiguous", "compression": compression}
+    for argument, only in limits.items():
+        if actual[argument] not in only:
+            return _outside(argument, actual[argument], only)
+    return None
+
+
+def evident(bands: int, height: int, width: int) -> bool:
+    """Whether an array of (bands, height, width), in whatever order, shows which of its axes holds the bands.
+
+    It does where images are square and bands not as many as rows; one band, or one row, has lost its axis. skimage.io takes
+    three or four rows for the bands of a colour image.
+    """
+    return 1 < bands != height == width > 4
+
+
+def check_tile(path: str, layout: Layout, first: str, known: Layout | None, bands: tuple[int, ...]) -> None:
+    """Raise BadTile for a tile that is unlike the first of its batch, NoSuchBand where the first has no such bands.
+
+    known: the layout of the first tile, None for that tile itself.
+    """
+    if layout == known:
+        return
+    if min(layout[:3]) < 1:
+        raise damaged(path)
+    if layout.dtype not in PIXELS:
+        raise BadTile(f"tile {path} has pixels of {layout.dtype}, not {' or '.join(PIXELS)}")
+    if known is not None:
+        raise BadTile(f"tile {path} has {layout}, unlike the first tile, {first}, which has {known}")
+    require_bands(bands, layout.bands, f"tile {path}")
+
+
+def require_bands(bands: tuple[int, ...], count: int, whose: str) -> None:
+    """Raise NoSuchBand for a band beyond the last."""
+    if max(bands) > count:
+        raise NoSuchBand(f"bands must be from 1 to {count}, the bands of {whose}, not {bands}")
+
+
+def damaged(path: str) -> BadTile:
+    """What is said of a file that is no TIFF, or not the whole of one."""
+    return BadTile(f"tile {path} is damaged, cut short, or not a TIFF")
+
+
+def named(path: str, read: Callable[..., Any], *more: Any) -> Any:
+    """read(path, *more), whose errors name the tile, in the same words whatever library could not read it."""
+    try:
+        return read(path, *more)
+    except (BadTile, NoSuchBand, MemoryError):
+        raise
+    except NotImplementedError as error:
+        raise NotImplementedError(f"tile {path}: {error}") from error
+    except Exception as error:  # every library has kinds of its own, and struct.error, IndexError and the like besides
+        raise _unreadable(path) from error
+
+
+def require_compression(compression: str, *supported: str) -> None:
+    """Raise NotImplementedError, in the words of unsupported(), for a tile that is compressed in another way."""
+    if compression not in supported:
+        raise NotImplementedError(_outside("compression", compression, supported))
+
+
+def _outside(argument: str, actual: str, only: Sequence[str]) -> str:
+    return f"{argument}={actual}: only {argument}={' or '.join(only)} is supported"
+
+
+def _unreadable(path: str) -> Exception:
+    if not Path(path).exists():
+        return FileNotFoundError(f"tile {path} does not exist")
+    if not os.access(path, os.R_OK):
+        return PermissionError(f"tile {path} may not be read")
+    return damaged(path)
+
+
+def _paths(tiles: Any) -> list[str]:
+    if isinstance(tiles, (str, bytes, os.PathLike)) or not isinstance(tiles, Sequence):
+        raise TypeError(f"tiles must be a list of paths, not {type(tiles).__name__}")
+    if not tiles:
+        raise ValueError("tiles must name at least one file: the shape of a batch is that of its tiles")
+    for path in tiles:
+        if not isinstance(path, str) and (not isinstance(path, os.PathLike) or not isinstance(os.fspath(path), str)):
+            raise TypeError(f"tiles must hold paths, not {path!r}")
+    return [os.fspath(path) for path in tiles]
+
+
+def _bands(bands: Any) -> tuple[int, ...]:
+    try:
+        found = tuple(index(band) for band in bands)
+    except TypeError:
+        raise TypeError(f"bands must be a tuple of integers, not {bands!r}") from None
+    if not found:
+        raise ValueError(f"bands must name at least one band, not {bands!r}")
+    if min(found) < 1:
+        raise ValueError(f"bands must be at least 1, not {found}: the first band is 1")
+    if len(set(found)) < len(found):
+        raise ValueError(f"bands must name each band once, not {found}")
+    return found
+
+
+def _scale(scale: Any) -> float:
+    number = isinstance(scale, Real)
+    if not number:
+        raise TypeError(f"scale must be a positive number, not {scale!r}")
+    if not LEAST <= scale <= MOST:  # so is not a number
+        words = f"from {LEAST:.3g} to {MOST:.3g}" if scale > 0 else "a positive number"
+        raise ValueError(f"scale must be {words}, not {scale!r}")
+    return float(scale)
+
+
+def _workers(workers: Any) -> int:
+    try:
+        return checks.positive("workers", index(workers))
+    except TypeError:
+        raise TypeError(f"workers must be a positive integer, not {workers!r}") from None

@@ -1,0 +1,1 @@
+"""read_batch on the CPU."""

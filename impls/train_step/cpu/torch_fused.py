@@ -1,0 +1,20 @@
+"""torch's own layers and its fused Adam.
+
+Forward, gradients by torch's autograd at twice the FLOPs, and one pass over each parameter; extra memory: every layer's
+output and its gradient.
+https://docs.pytorch.org/docs/stable/generated/torch.optim.Adam.html
+"""
+
+from torch.nn import functional
+
+from impls import contract
+from impls.contract import implementation
+from impls.train_step.training import step_by
+
+UPDATE = contract.load("cpu.torch_fused", "adam_step")
+
+
+@implementation(device="cpu", family="library", summary="torch: its own layers, its fused Adam")
+def train_step(network, parameters, exp_avg, exp_avg_sq, images, labels, step, lr=1e-3):
+    """One step of training in place; return the loss."""
+    return step_by(functional.conv2d, UPDATE, network, parameters, exp_avg, exp_avg_sq, images, labels, step, lr)

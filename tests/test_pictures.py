@@ -1,0 +1,101 @@
+"""Curves of training and stages of preprocess: what they are drawn from is right, and the commands say what they do."""
+
+import json
+
+import numpy as np
+import pytest
+from test_gallery import run
+
+from benchmarks import curves, stages
+from benchmarks.curves import Curve
+from benchmarks.preprocessing import Frames
+from benchmarks.stages import Bar
+
+Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed: pip install pillow")
+
+pytest.importorskip("sklearn", reason="the digits and the photograph ship with scikit-learn")
+
+
+def test_training_with_our_convolution_is_training_with_torchs(tmp_path):
+    request = {"names": ["cpu.torch", "cpu.cython_direct"], "epochs": 8, "path": str(tmp_path / "new" / "curves.png")}
+    done = run("curves", json.dumps(request))
+    assert done.returncode == 0, done.stderr
+    *_, theirs, ours, last = done.stdout.splitlines()
+    assert theirs.startswith("cpu.torch: ")
+    assert "1.00 times cpu.torch" in theirs
+    accuracies = [float(line.split("%")[0].split()[-1]) for line in (theirs, ours)]
+    assert min(accuracies) > 70
+    assert abs(accuracies[0] - accuracies[1]) < 3
+    assert last == f"the curves are {request['path']}"
+    with Image.open(request["path"]) as picture:
+        assert picture.width > 1000
+
+
+def test_every_step_is_counted_and_every_time_belongs_to_its_steps():
+    functions, _ = curves.loaded(["cpu.torch_fused", "cpu.torch"], 1)
+    *_, (step, steps, found) = curves.train(functions, "perceptron", 500, 4)
+    assert step == steps == 12
+    for curve in found:
+        assert curve.steps == list(range(1, 13))
+        assert np.all(np.diff(curve.seconds) > 0)
+        assert curve.losses[-1] < curve.losses[0]
+    assert np.allclose(found[0].losses, found[1].losses, rtol=1e-3)
+
+
+def test_curves_are_drawn_over_time_and_over_steps(tmp_path):
+    found = [
+        Curve(name, [1, 2, 3], [0.1 * k, 0.2 * k, 0.3 * k], [2.0, 1.0, 0.5], [0.1, 0.5, 0.9])
+        for k, name in enumerate("ab", 1)
+    ]
+    curves.draw(found, "the title", tmp_path / "curves.svg")
+    text = (tmp_path / "curves.svg").read_text()
+    assert text.count("<!-- the title -->") == 1
+    assert all(f"<!-- {word} -->" in text for word in ("a", "b", "loss", "steps"))
+
+
+def test_the_stages_add_up_to_the_call():
+    (one, four) = stages.measure("cpu.numpy_batched", Frames(1, 120, 160, 60, 80, 48), (1, 4))
+    assert (one.count, four.count) == (1, 4)
+    for bar in (one, four):
+        assert list(bar.stages) == ["decode", "to_patch", "normalise", "convolve", "finish", stages.REST]
+        assert sum(bar.stages.values()) == pytest.approx(bar.seconds, rel=0.7)
+        assert bar.stages["decode"] > 0
+
+
+def test_every_implementation_has_stages():
+    for name in stages.SHOWN:
+        if name.startswith("cpu."):
+            (bar,) = stages.measure(name, Frames(1, 48, 64, 24, 32, 16), (1,))
+            assert {"decode", "to_patch", "finish"} <= set(bar.stages)
+
+
+def test_a_panel_for_each_and_a_colour_for_each_stage(tmp_path):
+    bars = [Bar(name, n, {"decode": 1e-3, stages.REST: 1e-4 * n}, 1e-3) for name in ("cpu.a", "cpu.b") for n in (1, 2)]
+    stages.draw(bars, "the title", tmp_path / "stages.svg")
+    text = (tmp_path / "stages.svg").read_text()
+    assert all(text.count(f"<!-- {word} -->") == 1 for word in ("cpu.a", "cpu.b", "decode", "rest", "ms an image"))
+    with pytest.raises(LookupError, match="none of the implementations can run here"):
+        stages.draw([], "", tmp_path / "none.png")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["curves", '{"network": "transformer"}'], "no curves: no network is called 'transformer'"),
+        (
+            ["curves", '{"batch": 5000}'],
+            "no curves: batch must be from 1 to the 1500 images of scikit-learn's digits, not 5000",
+        ),
+        (["curves", '{"epochs": "5"}'], "no curves: epochs is a int, not '5'"),
+        (["curves", '{"threads": 4096}'], "no curves: threads=4096, but this machine has"),
+        (["curves", '{"names": ["cpu.absent"]}'], "no curves: "),
+        (["stages", '{"problem": "cat"}'], "no stages: 'cat' is not a label of frames"),
+        (["stages", '{"networks": 1}'], "no stages: a request has names, problem and path, not networks"),
+        (["stages", '{"names": ["gpu.absent"]}'], "no stages: none of the implementations can run here"),
+    ],
+)
+def test_errors_in_a_sentence(arguments, words):
+    done = run(*arguments)
+    assert done.returncode == 1
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
