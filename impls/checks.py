@@ -103,10 +103,10 @@ def require_sides(input_shape: tuple[int, ...]) -> None:
         raise ValueError(f"input must have no side of more than {LARGEST} pixels, not shape {input_shape}")
 
 
-def require_bias(bias: Any, outputs: int) -> None:
-    """Raise ValueError for a bias that does not have one value per output channel."""
-    if tuple(bias.shape) != (outputs,):
-        raise ValueError(f"bias must have shape {(outputs,)}, one value per output channel, not {tuple(bias.shape)}")
+def require_bias(shape: tuple[int, ...], outputs: int) -> None:
+    """Raise ValueError for the shape of a bias that does not have one value per output channel."""
+    if tuple(shape) != (outputs,):
+        raise ValueError(f"bias must have shape {(outputs,)}, one value per output channel, not {tuple(shape)}")
 
 
 def outside(limits: Mapping[str, Any], actual: Mapping[str, Any]) -> str | None:

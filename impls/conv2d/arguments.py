@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 from impls import checks
 from impls.checks import Pair
 
+LARGEST_ITEM = max(checks.ITEMSIZE.values())
+
 
 class Geometry(NamedTuple):
     """Stride and dilation as pairs, padding as ((top, bottom), (left, right)), and the output's shape (N, K, P, Q).
@@ -31,7 +33,22 @@ def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, 
     """Make the check for one implementation: it takes conv2d's arguments and returns them checked, in one form."""
     checks.require_limits(limits, "kernel", "stride", "dilation", "groups", "C/groups", "dtype")
     fits = checks.belongs(arrays)
-    refuse = functools.lru_cache(maxsize=1024)(functools.partial(unsupported, limits))
+
+    @functools.lru_cache(maxsize=4096)
+    def meaning(
+        input_shape: tuple[int, ...],
+        weight_shape: tuple[int, ...],
+        bias_shape: Any,
+        dtype: Any,
+        settings: tuple[Any, Any, Any, Any],
+    ) -> Geometry:
+        name = checks.dtype_name(dtype)
+        found = geometry(tuple(input_shape), tuple(weight_shape), *settings)
+        if bias_shape is not None:
+            checks.require_bias(bias_shape, found.output[1])
+        if limits and (reason := unsupported(limits, input_shape, weight_shape, *settings, name)):
+            raise NotImplementedError(reason)
+        return found
 
     def conv2d(
         input: Any,
@@ -42,20 +59,19 @@ def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, 
         dilation: int | Pair = 1,
         groups: int = 1,
     ) -> tuple[Any, ...]:
-        # Tested here and worded elsewhere: this runs before every call, also one of a microsecond.
+        # This runs before every call, also one of a microsecond or one that finds the caches full of other things: it touches
+        # little, and what follows from shapes, dtype and settings is found out once.
         if not (fits(input) and fits(weight) and (bias is None or fits(bias))):
             checks.require_arrays(arrays, input=input, weight=weight, bias=bias)
-        if input.dtype != weight.dtype or (bias is not None and input.dtype != bias.dtype):
+        dtype = input.dtype
+        if dtype != weight.dtype or (bias is not None and dtype != bias.dtype):
             checks.require_one_dtype(input=input, weight=weight, bias=bias)
-        dtype = checks.dtype_name(input.dtype)
-        shapes = tuple(input.shape), tuple(weight.shape)
-        settings = checks.plain(stride=stride, padding=padding, dilation=dilation, groups=groups)
-        found = geometry(*shapes, *settings)
-        if bias is not None:
-            checks.require_bias(bias, shapes[1][0])
-        if limits and (reason := refuse(*shapes, *settings, dtype)):
-            raise NotImplementedError(reason)
-        checks.require_room(arrays, found.elements, dtype, "conv2d", *shapes)
+        settings: tuple[Any, ...] = (stride, padding, dilation, groups)
+        if not type(stride) is type(padding) is type(dilation) is type(groups) is int:
+            settings = checks.plain(stride=stride, padding=padding, dilation=dilation, groups=groups)
+        found = meaning(input.shape, weight.shape, None if bias is None else bias.shape, dtype, settings)
+        if found.elements * LARGEST_ITEM > checks.UNASKED:
+            checks.require_room(arrays, found.elements, checks.dtype_name(dtype), "conv2d", input.shape, weight.shape)
         return input, weight, bias, found.stride, found.padding, found.dilation, settings[3]
 
     return conv2d  # by this name, Python's own message about a missing argument names the operation
@@ -80,6 +96,7 @@ def unsupported(
     return checks.outside(limits, {**actual, **numbers, "dtype": str(dtype)})
 
 
+@functools.lru_cache(maxsize=4096)
 def output_shape(
     input_shape: tuple[int, ...],
     weight_shape: tuple[int, ...],

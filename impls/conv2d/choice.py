@@ -146,8 +146,20 @@ def _threads(count: int) -> str:
 
 
 @functools.lru_cache(maxsize=4096)
-def function(problem: Problem, threads: int, exact: bool = False, by_rule: bool = False) -> Callable[..., Any]:
-    """What computes a problem, without the checks of its arguments: whoever calls it has made them."""
+def function(
+    input: tuple[int, ...],
+    weight: tuple[int, ...],
+    stride: Pair,
+    padding: tuple[Pair, Pair],
+    dilation: Pair,
+    groups: int,
+    dtype: Any,
+    threads: int,
+    exact: bool = False,
+    by_rule: bool = False,
+) -> Callable[..., Any]:
+    """What computes the problem of these fields, without the checks of its arguments: whoever calls it has made them."""
+    problem = Problem(input, weight, stride, padding, dilation, groups, checks.dtype_name(dtype))
     return choose(problem, threads, exact, by_rule).implementation.function.__wrapped__  # type: ignore[attr-defined]
 
 

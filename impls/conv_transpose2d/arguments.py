@@ -56,7 +56,7 @@ def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, 
         )
         found = geometry(*shapes, *settings)
         if bias is not None:
-            checks.require_bias(bias, found.output[1])
+            checks.require_bias(bias.shape, found.output[1])
         if limits and (reason := refuse(*shapes, *settings, dtype)):
             raise NotImplementedError(reason)
         checks.require_room(arrays, found.elements, dtype, "conv_transpose2d", *shapes)

@@ -44,10 +44,10 @@ cdef extern from *:
     void transform_weights_double(const Shape*, const double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, double*) nogil
     void transform_tiles_float(const Shape*, const Grouping*, const float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, float*, float*) nogil
     void transform_tiles_double(const Shape*, const Grouping*, const double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, double*, double*) nogil
-    void finish_float(const Shape*, const Grouping*, const float*, const float*, const float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, const float*, float*, Py_ssize_t, float*) nogil
-    void finish_double(const Shape*, const Grouping*, const double*, const double*, const double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, const double*, double*, Py_ssize_t, double*) nogil
-    void all_float(const Shape*, const Grouping*, const float*, Py_ssize_t, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, float*, float*) nogil
-    void all_double(const Shape*, const Grouping*, const double*, Py_ssize_t, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, double*, double*) nogil
+    int finish_float(const Shape*, const Grouping*, const float*, const float*, const float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, const float*, float*, Py_ssize_t, float*) nogil
+    int finish_double(const Shape*, const Grouping*, const double*, const double*, const double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, const double*, double*, Py_ssize_t, double*) nogil
+    int all_float(const Shape*, const Grouping*, const float*, Py_ssize_t, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, float*, float*) nogil
+    int all_double(const Shape*, const Grouping*, const double*, Py_ssize_t, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, double*, double*) nogil
     enum:
         VECTOR
 
@@ -80,7 +80,8 @@ def conv2d(
 ):
     """Fill output (N, K, P, Q); every array C-contiguous and not empty, pad the pair of what lies before the image.
 
-    packed: what pack(weight, groups) returned, where that was done before. Raises MemoryError where the work does not fit.
+    packed: what pack(weight, groups) returned, where that was done before. Returns whether all outputs are finite. Raises
+    MemoryError where the work does not fit.
     """
     cdef Shape g
     g.channels, g.height, g.width = weight.shape[1], input.shape[2], input.shape[3]
@@ -89,6 +90,7 @@ def conv2d(
     cdef Py_ssize_t threads = openmp.omp_get_max_threads(), pair = 2 * VECTOR // sizeof(floating)
     cdef Py_ssize_t in_image = input.shape[1] * g.height * g.width, bands, pieces = 1
     cdef bint own
+    cdef int lost = 0
     cdef Py_ssize_t total, most, area, extra, first, count, jobs, cuts, group, blocks, job, row, k, near, far, image
     total = output.shape[0] * ((g.out_height + 3) // 4)
     image = output.shape[1] * g.out_height * g.out_width
@@ -117,13 +119,13 @@ def conv2d(
             k = group * g.outputs
             if near < far:
                 if floating is float:
-                    all_float(
+                    lost += all_float(
                         &g, &w, &input[0, group * g.channels, 0, 0], in_image, &weight[k, 0, 0, 0],
                         &packed[group * blocks, 0] if packed is not None else NULL, &bias[k], &output[0, k, 0, 0], image,
                         near, far - near, &tiles[threadid(), 0], &work[threadid(), 0],
                     )
                 else:
-                    all_double(
+                    lost += all_double(
                         &g, &w, &input[0, group * g.channels, 0, 0], in_image, &weight[k, 0, 0, 0],
                         &packed[group * blocks, 0] if packed is not None else NULL, &bias[k], &output[0, k, 0, 0], image,
                         near, far - near, &tiles[threadid(), 0], &work[threadid(), 0],
@@ -150,14 +152,15 @@ def conv2d(
                 near = jobs * (job % cuts) // cuts
                 far = jobs * (job % cuts + 1) // cuts
                 if floating is float:
-                    finish_float(
+                    lost += finish_float(
                         &g, &w, &tiles[0, 0], &weight[k, 0, 0, 0],
                         &packed[group * blocks + job // cuts, 0] if packed is not None else NULL, near, far, first, count,
                         min(pair, (group + 1) * g.outputs - k), &bias[k], &output[0, k, 0, 0], image, &work[threadid(), 0],
                     )
                 else:
-                    finish_double(
+                    lost += finish_double(
                         &g, &w, &tiles[0, 0], &weight[k, 0, 0, 0],
                         &packed[group * blocks + job // cuts, 0] if packed is not None else NULL, near, far, first, count,
                         min(pair, (group + 1) * g.outputs - k), &bias[k], &output[0, k, 0, 0], image, &work[threadid(), 0],
                     )
+    return lost == 0

@@ -244,11 +244,14 @@ static void (*const NAME(multiplies)[])(ptrdiff_t, ptrdiff_t, const REAL *, cons
 };
 
 /* The outputs of `tiles` tiles side by side, from the products of the first of them on: bias and output at the first of `outputs`
-   output channels, output at the tiles' first pixel, of which `height` rows and `width` columns are in the image. */
-static void NAME(transform_products)(const Shape *g, const Grouping *w, const REAL *products, ptrdiff_t tiles, ptrdiff_t outputs,
+   output channels, output at the tiles' first pixel, of which `height` rows and `width` columns are in the image. Returns whether
+   one of them is no finite number: a transform spreads such a one over outputs that do not see it, and may overflow itself. */
+static int NAME(transform_products)(const Shape *g, const Grouping *w, const REAL *products, ptrdiff_t tiles, ptrdiff_t outputs,
                                      ptrdiff_t height, ptrdiff_t width, const REAL *bias, REAL *output, REAL *wide)
 {
     const ptrdiff_t far = w->size * PAIR, pitch = (4 * w->size + LANES) * LANES, pixels = g->out_height * g->out_width;
+    V nothing = {0}; /* a sum of zeros, as long as all is finite */
+    REAL sum = 0;
     for (int half = 0; half * LANES < outputs; half++) {
         const V start = NAME(load_some)(bias + half * LANES, 0, outputs - half * LANES);
         for (ptrdiff_t tile = 0; tile < tiles; tile++) {
@@ -266,7 +269,10 @@ static void NAME(transform_products)(const Shape *g, const Grouping *w, const RE
                 V y[4];
                 NAME(backward6)(column, y);
                 _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++)
+                {
+                    nothing += (y[i] + start) * NAME(splat)(0);
                     NAME(store)(wide + i * pitch + (4 * tile + j) * LANES, y[i] + start);
+                }
             }
         }
         for (int i = 0; i < height; i++)
@@ -282,33 +288,38 @@ static void NAME(transform_products)(const Shape *g, const Grouping *w, const RE
                         NAME(store_first)(to + c * pixels, rows[c], width - q);
             }
     }
+    for (int c = 0; c < LANES; c++) sum += nothing[c];
+    return !(sum == 0);
 }
 
-/* The outputs of one group of `count` rows of tiles, from its products; the arguments are those of `finish`. */
-static void NAME(outputs_of)(const Shape *g, const Grouping *w, const REAL *products, ptrdiff_t group, ptrdiff_t row, ptrdiff_t rows,
+/* The outputs of one group of `count` rows of tiles, from its products; the arguments and the result are those of `finish`. */
+static int NAME(outputs_of)(const Shape *g, const Grouping *w, const REAL *products, ptrdiff_t group, ptrdiff_t row, ptrdiff_t rows,
                              ptrdiff_t tiles, ptrdiff_t outputs, const REAL *bias, REAL *output, ptrdiff_t image, REAL *wide)
 {
     const ptrdiff_t column = group % w->parts * w->size;
+    int lost = 0;
     for (ptrdiff_t r = 0; r < rows; r++) {
         const ptrdiff_t n = (row + r) / w->tiles_y, y = (row + r) % w->tiles_y * 4;
         const ptrdiff_t height = g->out_height - y < 4 ? g->out_height - y : 4;
         const ptrdiff_t width = g->out_width - 4 * column < 4 * tiles ? g->out_width - 4 * column : 4 * tiles;
-        NAME(transform_products)(g, w, products + r * w->tiles_x * PAIR, tiles, outputs, height, width, bias,
-                                 output + n * image + y * g->out_width + 4 * column, wide);
+        lost |= NAME(transform_products)(g, w, products + r * w->tiles_x * PAIR, tiles, outputs, height, width, bias,
+                                         output + n * image + y * g->out_width + 4 * column, wide);
     }
+    return lost;
 }
 
 /* The outputs of groups first to last - 1 of transformed tiles, of `outputs` output channels; row: the first of the tiles' rows,
    `count` of them, counted through the images. weight, bias and output are at the first of the channels, output of the first image,
    whose next one lies `image` elements on. packed: the weights transformed, or NULL: then they are here. Of few groups the products
-   are held, so that a piece of the weights is used while it is in the cache. */
-static void NAME(finish)(const Shape *g, const Grouping *w, const REAL *groups, const REAL *weight, const REAL *packed,
+   are held, so that a piece of the weights is used while it is in the cache. Returns whether an output is no finite number. */
+static int NAME(finish)(const Shape *g, const Grouping *w, const REAL *groups, const REAL *weight, const REAL *packed,
                          ptrdiff_t first, ptrdiff_t last, ptrdiff_t row, ptrdiff_t count, ptrdiff_t outputs, const REAL *bias,
                          REAL *output, ptrdiff_t image, REAL *work)
 {
     REAL *products = work + NAME(factors_area)(w), *wide = products + FEW * 36 * w->size * PAIR;
     const int few = !packed && last - first <= FEW;
     const ptrdiff_t depth = few && DEPTH < w->blocks ? DEPTH : w->blocks;
+    int lost = 0;
     for (ptrdiff_t block = 0; block < w->blocks; block += depth) {
         const ptrdiff_t blocks = w->blocks - block < depth ? w->blocks - block : depth;
         const REAL *factors = packed ? packed : work;
@@ -323,22 +334,26 @@ static void NAME(finish)(const Shape *g, const Grouping *w, const REAL *groups, 
                 NAME(multiplies)[rows * tiles](w->size, blocks, groups + (group * 36 + i) * AREA(w) + block * w->size * LANES,
                                                factors + i * STEP(blocks), held + i * w->size * PAIR, block > 0);
             if (block + blocks == w->blocks)
-                NAME(outputs_of)(g, w, held, group, row + begin, rows, tiles, outputs, bias, output, image, wide);
+                lost |= NAME(outputs_of)(g, w, held, group, row + begin, rows, tiles, outputs, bias, output, image, wide);
         }
     }
+    return lost;
 }
 
 /* All of `count` rows of tiles from `row` on, by one thread: their tiles, then block after block of output channels. input and output
-   are at the first image, of which next ones lie `in_image` and `image` elements on; packed: transformed weights, or NULL. */
-static void NAME(all)(const Shape *g, const Grouping *w, const REAL *input, ptrdiff_t in_image, const REAL *weight, const REAL *packed,
+   are at the first image, of which next ones lie `in_image` and `image` elements on; packed: transformed weights, or NULL. Returns whether an
+   output is no finite number. */
+static int NAME(all)(const Shape *g, const Grouping *w, const REAL *input, ptrdiff_t in_image, const REAL *weight, const REAL *packed,
                       const REAL *bias, REAL *output, ptrdiff_t image, ptrdiff_t row, ptrdiff_t count, REAL *tiles, REAL *work)
 {
     const ptrdiff_t groups = (count + w->rows - 1) / w->rows * w->parts;
     for (ptrdiff_t r = row; r < row + count; r++)
         for (ptrdiff_t block = 0; block < w->blocks; block++)
             NAME(transform_tiles)(g, w, input + r / w->tiles_y * in_image, block, r % w->tiles_y * 4 - g->top, r - row, tiles, work);
+    int lost = 0;
     for (ptrdiff_t k = 0; k < g->outputs; k += PAIR)
-        NAME(finish)(g, w, tiles, weight + k * g->channels * 9, packed ? packed + k / PAIR * NAME(factors_area)(w) : NULL, 0, groups,
-                     row, count, g->outputs - k < PAIR ? g->outputs - k : PAIR, bias + k,
-                     output + k * g->out_height * g->out_width, image, work);
+        lost |= NAME(finish)(g, w, tiles, weight + k * g->channels * 9, packed ? packed + k / PAIR * NAME(factors_area)(w) : NULL, 0,
+                             groups, row, count, g->outputs - k < PAIR ? g->outputs - k : PAIR, bias + k,
+                             output + k * g->out_height * g->out_width, image, work);
+    return lost;
 }

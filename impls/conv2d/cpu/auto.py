@@ -5,7 +5,6 @@ here by the measured problems that are most alike: impls/conv2d/choice.py, auto.
 the implementation that is picked. Picking takes a microsecond or two for shapes seen before.
 """
 
-from impls import checks
 from impls.contract import implementation
 from impls.conv2d import choice
 
@@ -13,15 +12,13 @@ from impls.conv2d import choice
 @implementation(device="cpu", family="auto", summary="the fastest for the problem, by measurement or rule")
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
-    problem = choice.Problem(input.shape, weight.shape, stride, padding, dilation, groups, checks.dtype_name(input.dtype))
-    function = choice.function(problem, choice.threads())
+    function = choice.function(input.shape, weight.shape, stride, padding, dilation, groups, input.dtype, choice.threads())
     return function(input, weight, bias, stride, padding, dilation, groups)
 
 
 def convolve(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, exact=False, by_rule=False):
     """The same; exact: by sums of products alone, which round less than transforms; by_rule: whatever was measured."""
     check = conv2d.check  # type: ignore[attr-defined]
-    input, weight, bias, stride, padding, dilation, groups = check(input, weight, bias, stride, padding, dilation, groups)
-    problem = choice.Problem(input.shape, weight.shape, stride, padding, dilation, groups, checks.dtype_name(input.dtype))
-    function = choice.function(problem, choice.threads(), exact, by_rule)
-    return function(input, weight, bias, stride, padding, dilation, groups)
+    arguments = input, weight, _, *settings = check(input, weight, bias, stride, padding, dilation, groups)
+    function = choice.function(input.shape, weight.shape, *settings, input.dtype, choice.threads(), exact, by_rule)
+    return function(*arguments)

@@ -39,5 +39,6 @@ def _conv2d(input, weight, packed, bias, stride, padding, dilation, groups):
     if len(input):
         start = np.zeros(len(weight), input.dtype) if bias is None else np.ascontiguousarray(bias)
         arrays = np.ascontiguousarray(input), np.ascontiguousarray(weight)
-        _cython_winograd.conv2d(*arrays, start, output, (padding[0][0], padding[1][0]), groups, packed)
-    return geometry.if_finite(output, input, weight, bias, stride, padding, dilation, groups)
+        if not _cython_winograd.conv2d(*arrays, start, output, (padding[0][0], padding[1][0]), groups, packed):
+            return geometry.by_definition(input, weight, bias, stride, padding, dilation, groups)
+    return output
