@@ -16,7 +16,7 @@ from benchmarks.types import Skip
 
 LR = 1e-3
 POINTS = 60  # of a curve
-SHOWN = ("cpu.torch", "cpu.torch_fused", "cpu.auto", "cpu.cython_direct", "cpu.shift_matmul")
+SHOWN = ("cpu.torch", "cpu.torch_fused", "cpu.auto", "cpu.torch_shift_matmul", "cpu.shift_matmul")
 
 
 @dataclass
@@ -34,6 +34,8 @@ def loaded(names: Sequence[str], count: int) -> tuple[dict[str, Any], dict[str, 
     """The implementations for so many threads, and why others cannot run here. Raises LookupError for unknown names, and
     ValueError for more threads than there are cores.
     """
+    if count < 1:
+        raise ValueError(f"threads must be at least 1, not {count}")
     if count > (have := len(threads.cores())):
         raise ValueError(f"threads={count}, but this machine has {have} cores")
     threads.confine(count)  # before a library is loaded, which makes its pool for the cores it finds
@@ -51,14 +53,18 @@ def train(functions: Mapping[str, Any], network: str, batch: int, epochs: int) -
     """Train a network by each implementation from the same start; yield steps done, of how many, and the curves so far.
 
     Each takes a step in turn, so that what the machine does meanwhile meets all of them alike. Raises LookupError for an
-    unknown network, inputs.Missing without digits, and ValueError for more images than there are.
+    unknown network, inputs.Missing without digits, and ValueError for more images than there are and for no epochs.
     """
     if network not in training.SHAPES:
         raise LookupError(f"no network is called {network!r}; there are {', '.join(training.SHAPES)}")
     data = digits.load()
     if not 1 <= batch <= len(data.labels):
         raise ValueError(f"batch must be from 1 to the {len(data.labels)} images of {data.name}, not {batch}")
+    if epochs < 1:
+        raise ValueError(f"epochs must be at least 1, not {epochs}")
     names = list(functions)
+    for name in names:  # what is compiled or looked up once is no training
+        functions[name](network, *training.fresh(network), data.images[:batch], data.labels[:batch], 1, LR)
     states, curves = {name: training.fresh(network) for name in names}, {name: Curve(name) for name in names}
     spent = dict.fromkeys(names, 0.0)
     losses: dict[str, list[float]] = {name: [] for name in names}

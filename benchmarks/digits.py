@@ -45,7 +45,7 @@ def load() -> Digits:
         found = {part: _idx(Path(folder), name) for part, name in FILES.items()}
         for part in ("", "test_"):
             shapes = found[f"{part}images"].shape, found[f"{part}labels"].shape
-            if shapes != ((count := shapes[0][0], SIDE, SIDE), (count,)):
+            if shapes != ((count := shapes[1][0] if shapes[1] else 0, SIDE, SIDE), (count,)) or not count:
                 names = " and ".join(FILES[f"{part}{what}"] for what in ("images", "labels"))
                 raise Missing(f"{names} in {folder} hold {shapes[0]} and {shapes[1]} numbers, which are not MNIST's")
         scaled = {part: _scaled(array, 255) if "images" in part else array.astype(np.int64) for part, array in found.items()}

@@ -65,17 +65,21 @@ def stages(settings: dict[str, Any], path: Path) -> None:
 
     # So that each stage on a device ends before the next begins; read by CUDA when it is first called.
     os.environ["CUDA_LAUNCH_BLOCKING"] = "1"
-    frames, bars = Frames.parse(settings["problem"]), []
+    frames, calls = Frames.parse(settings["problem"]), {}  # type: ignore[var-annotated]
+    found: list[stages.Bar] = []
     for name in settings["names"] or stages.SHOWN:
         try:
-            for bar in stages.measure(name, frames):
-                bars.append(bar)
-                parts = ", ".join(f"{stage} {1e3 * seconds:.3g}" for stage, seconds in bar.stages.items())
-                many = f"{bar.count} image{'s' * (bar.count > 1)}"
-                print(f"{name}, {many}: {1e3 * bar.seconds:.3g} ms an image; watched: {parts}", flush=True)
+            calls |= stages.prepare(name, frames)
         except Skip as skip:
             print(f"{name}: {skip}", flush=True)
-    stages.draw(bars, f"preprocess, h{frames.label.partition('h')[2]}: ms an image by stage, so many images at a time", path)
+    for i, bars in enumerate(stages.measure(calls) if calls else (), 1):
+        found = bars
+        print(f"\rround {i} of {stages.ROUNDS}", end="" if i < stages.ROUNDS else "\n", flush=True)
+    for bar in found:
+        parts = ", ".join(f"{stage} {1e3 * seconds:.3g}" for stage, seconds in bar.stages.items())
+        many = f"{bar.count} image{'s' * (bar.count > 1)}"
+        print(f"{bar.name}, {many}: {1e3 * bar.seconds:.3g} ms an image; watched: {parts}")
+    stages.draw(found, f"preprocess, h{frames.label.partition('h')[2]}: ms an image by stage, so many images at a time", path)
 
 
 PICTURES = {

@@ -193,12 +193,11 @@ def jpegs(problem: Frames) -> list[bytes]:
 
 
 def regions(problem: Frames) -> list[tuple[int, int, int, int]]:
-    """Top, left, height and width for each image, anywhere in it."""
-    random = np.random.default_rng(0)
-    tops = random.integers(0, problem.height - problem.region_height, problem.n, endpoint=True)
-    lefts = random.integers(0, problem.width - problem.region_width, problem.n, endpoint=True)
+    """Top, left, height and width for each image, anywhere in it; those of the first images are the same whatever n is."""
     size = problem.region_height, problem.region_width
-    return [(int(top), int(left), *size) for top, left in zip(tops, lefts, strict=True)]
+    most = problem.height - size[0], problem.width - size[1]
+    places = np.random.default_rng(0).integers(0, most, (problem.n, 2), endpoint=True)
+    return [(int(top), int(left), *size) for top, left in places]
 
 
 def reference(pixels: np.ndarray, region: tuple[int, int, int, int], size: int) -> tuple[np.ndarray, np.ndarray]:

@@ -7,8 +7,9 @@ library's profiler, sees when each begins and ends; what lies between them is "r
 from __future__ import annotations
 
 import cProfile
+import random
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -24,7 +25,7 @@ SHOWN = (
     *("cpu.numpy_whole", "cpu.numpy", "cpu.numpy_batched", "cpu.opencv", "cpu.torch", "cpu.torch_batched"),
     *("cpu.numba_fused", "cpu.cython_fused", "gpu.cupy", "gpu.cupy_batched"),
 )
-LEAST, SECONDS = 5, 0.5  # calls, and seconds of them
+ROUNDS = 15  # calls of each, in turn
 
 
 @dataclass(frozen=True)
@@ -37,24 +38,35 @@ class Bar:
     seconds: float
 
 
-def measure(name: str, frames: Frames, counts: Sequence[int] = COUNTS) -> Iterator[Bar]:
-    """Yield a bar for each number of images, on one thread. Raises LookupError, inputs.Missing and types.Skip.
+def prepare(name: str, frames: Frames, counts: Sequence[int] = COUNTS) -> dict[tuple[str, int], Callable[[], Any]]:
+    """The call of an implementation on each number of images. Raises LookupError, inputs.Missing and types.Skip."""
+    made = {(name, count): cell.prepare(name, replace(frames, n=count), operation="preprocess") for count in counts}
+    return {place: each.call for place, each in made.items()}
 
-    A device computes while Python goes on, unless CUDA_LAUNCH_BLOCKING=1 was set before it was first called.
+
+def measure(calls: Mapping[tuple[str, int], Callable[[], Any]]) -> Iterator[list[Bar]]:
+    """Call them in turn, each time in another order, watched and unwatched; yield the bars so far after each round.
+
+    On one thread. A device computes while Python goes on, unless CUDA_LAUNCH_BLOCKING=1 was set before it was first called.
     """
-    for count in counts:
-        made = cell.prepare(name, replace(frames, n=count), operation="preprocess")
-        seconds: list[float] = []
-        found: list[dict[str, float]] = []
-        while len(found) < LEAST or sum(seconds) < SECONDS:
+    seconds: dict[tuple[str, int], list[float]] = {place: [] for place in calls}
+    found: dict[tuple[str, int], list[dict[str, float]]] = {place: [] for place in calls}
+    order, turns = list(calls), random.Random(0)
+    for _ in range(ROUNDS):
+        for place in turns.sample(order, len(order)):
             start = perf_counter()
-            made.call()
-            seconds.append(perf_counter() - start)
+            calls[place]()
+            seconds[place].append(perf_counter() - start)
             profile = cProfile.Profile()
-            profile.runcall(made.call)
-            found.append(_stages(profile))
-        stages = {stage: statistics.median(each[stage] for each in found) / count for stage in found[0]}
-        yield Bar(name, count, stages, statistics.median(seconds) / count)
+            profile.runcall(calls[place])
+            found[place].append(_stages(profile))
+        yield [_bar(place, seconds[place], found[place]) for place in calls]
+
+
+def _bar(place: tuple[str, int], seconds: list[float], found: list[dict[str, float]]) -> Bar:
+    name, count = place
+    stages = {stage: statistics.median(each[stage] for each in found) / count for stage in found[0]}
+    return Bar(name, count, stages, statistics.median(seconds) / count)
 
 
 def _stages(profile: cProfile.Profile) -> dict[str, float]:

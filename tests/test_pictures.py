@@ -17,7 +17,7 @@ pytest.importorskip("sklearn", reason="the digits and the photograph ship with s
 
 
 def test_training_with_our_convolution_is_training_with_torchs(tmp_path):
-    request = {"names": ["cpu.torch", "cpu.cython_direct"], "epochs": 8, "path": str(tmp_path / "new" / "curves.png")}
+    request = {"names": ["cpu.torch", "cpu.auto"], "epochs": 8, "path": str(tmp_path / "new" / "curves.png")}
     done = run("curves", json.dumps(request))
     assert done.returncode == 0, done.stderr
     *_, theirs, ours, last = done.stdout.splitlines()
@@ -54,7 +54,7 @@ def test_curves_are_drawn_over_time_and_over_steps(tmp_path):
 
 
 def test_the_stages_add_up_to_the_call():
-    (one, four) = stages.measure("cpu.numpy_batched", Frames(1, 120, 160, 60, 80, 48), (1, 4))
+    *_, (one, four) = stages.measure(stages.prepare("cpu.numpy_batched", Frames(1, 120, 160, 60, 80, 48), (1, 4)))
     assert (one.count, four.count) == (1, 4)
     for bar in (one, four):
         assert list(bar.stages) == ["decode", "to_patch", "normalise", "convolve", "finish", stages.REST]
@@ -63,10 +63,14 @@ def test_the_stages_add_up_to_the_call():
 
 
 def test_every_implementation_has_stages():
-    for name in stages.SHOWN:
-        if name.startswith("cpu."):
-            (bar,) = stages.measure(name, Frames(1, 48, 64, 24, 32, 16), (1,))
-            assert {"decode", "to_patch", "finish"} <= set(bar.stages)
+    names = [name for name in stages.SHOWN if name.startswith("cpu.")]
+    calls = {
+        place: call for name in names for place, call in stages.prepare(name, Frames(1, 48, 64, 24, 32, 16), (1,)).items()
+    }
+    bars = next(stages.measure(calls))
+    assert [bar.name for bar in bars] == names
+    for bar in bars:
+        assert {"decode", "to_patch", "finish"} <= set(bar.stages)
 
 
 def test_a_panel_for_each_and_a_colour_for_each_stage(tmp_path):
@@ -86,6 +90,8 @@ def test_a_panel_for_each_and_a_colour_for_each_stage(tmp_path):
             ["curves", '{"batch": 5000}'],
             "no curves: batch must be from 1 to the 1500 images of scikit-learn's digits, not 5000",
         ),
+        (["curves", '{"epochs": 0}'], "no curves: epochs must be at least 1, not 0"),
+        (["curves", '{"threads": 0}'], "no curves: threads must be at least 1, not 0"),
         (["curves", '{"epochs": "5"}'], "no curves: epochs is a int, not '5'"),
         (["curves", '{"threads": 4096}'], "no curves: threads=4096, but this machine has"),
         (["curves", '{"names": ["cpu.absent"]}'], "no curves: "),

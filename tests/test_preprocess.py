@@ -166,6 +166,12 @@ def cmyk():
     return file.getvalue()
 
 
+def claiming(height, width):
+    """A JPEG that says it were so large."""
+    at = GOOD.index(b"\xff\xc0") + 5
+    return GOOD[:at] + height.to_bytes(2, "big") + width.to_bytes(2, "big") + GOOD[at + 4 :]
+
+
 @each
 @pytest.mark.parametrize(
     ("jpegs", "regions", "more", "error", "words"),
@@ -180,6 +186,7 @@ def cmyk():
         ([b""], [(0, 0, 1, 1)], {}, markers.BadImage, r"jpegs\[0\] is not a JPEG"),
         ([b"\x89PNG" + GOOD], [(0, 0, 1, 1)], {}, markers.BadImage, r"jpegs\[0\] is not a JPEG"),
         ([GOOD[:2] + b"\0" + GOOD[2:]], [(0, 0, 1, 1)], {}, markers.BadImage, r"jpegs\[0\] is damaged"),
+        ([claiming(65535, 65535)], [(0, 0, 1, 1)], {}, markers.BadImage, r"jpegs\[0\] has 65535 x 65535 pixels"),
         ([cmyk()], [(0, 0, 1, 1)], {}, markers.BadImage, r"jpegs\[0\] has 4 components"),
         ([GOOD], [(0, 0, 1, 1)] * 2, {}, ValueError, "regions must have a row for each of the 1 images, not 2"),
         ([GOOD], [(0, 0, 1)], {}, TypeError, "regions must be rows of four integers: top, left, height, width"),

@@ -160,6 +160,12 @@ GOOD = {
 }
 
 
+def read_only(array):
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
 @each
 @pytest.mark.parametrize(
     ("changed", "error", "words"),
@@ -182,6 +188,17 @@ GOOD = {
         ({"labels": GOOD["labels"][:1]}, ValueError, r"labels must have shape \(2,\), one for each image, not \(1,\)"),
         ({"labels": np.array([3, 10])}, ValueError, "labels must be from 0 to 9, not 3 to 10"),
         ({"step": 0}, ValueError, "step must be a positive integer"),
+        (
+            {"parameters": [*GOOD["parameters"][:-1], read_only(GOOD["parameters"][-1])]},
+            ValueError,
+            r"parameters\[11\] is updated in place, and this array is read-only",
+        ),
+        (
+            {"exp_avg": [*GOOD["exp_avg"][:-2], np.zeros((50, 10), "f4").T, GOOD["exp_avg"][-1]]},
+            ValueError,
+            r"exp_avg\[10\] is updated in place, and this array is not contiguous",
+        ),
+        ({"exp_avg": GOOD["parameters"]}, ValueError, r"exp_avg\[\d+\] and parameters\[\d+\] must not share memory"),
         ({"lr": "fast"}, TypeError, "lr must be a number, not 'fast'"),
     ],
 )
@@ -330,6 +347,14 @@ def test_mnist_is_read_where_there_is_a_folder_of_it(mnist):
         (lambda path: path.with_suffix(".gz").write_bytes(gzip.compress(path.read_bytes())[:40]), "is no whole file"),
         (lambda path: path.with_suffix(".gz").write_bytes(gzip.compress(b"")[:12] + b"\xff" * 9), "is no whole file"),
         (lambda path: path.write_bytes(idx(np.zeros((5, 28, 27), np.uint8))), r"hold \(5, 28, 27\) and \(5,\) numbers"),
+        (
+            lambda path: [
+                (path.parent / name).write_bytes(idx(np.zeros((0, 28, 28) if "images" in part else 0, np.uint8)))
+                for part, name in digits.FILES.items()
+                if not part.startswith("test")
+            ],
+            r"hold \(0, 28, 28\) and \(0,\) numbers",
+        ),
         (lambda path: path.write_bytes(idx(np.zeros((4, 28, 28), np.uint8))), r"hold \(4, 28, 28\) and \(5,\) numbers"),
     ],
 )

@@ -9,6 +9,7 @@ import struct
 
 START, END, SCAN = 0xD8, 0xD9, 0xDA
 FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}  # but tables, extensions and conditioning
+LARGEST = (1 << 28) // 3  # pixels: what Pillow decodes without taking the image for a trap, and OpenCV's limit lies above
 ALONE = {0x01, *range(0xD0, 0xD8)}  # markers without a segment
 
 
@@ -39,6 +40,8 @@ def shape(jpeg: bytes) -> tuple[int, int]:
         raise BadImage("is cut short") from None
     if found is None or not all(found):
         raise BadImage("is damaged: it does not say its size before its pixels")
+    if found[0] * found[1] > LARGEST:
+        raise BadImage(f"has {found[0]} x {found[1]} pixels, and up to {LARGEST} are read here")
     # A thumbnail in a segment before has an end of its own.
     if jpeg.find(bytes((0xFF, END)), place) < 0:
         raise BadImage("is cut short")
