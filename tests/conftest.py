@@ -9,7 +9,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-COMPILING = ("cpu.torch_compile", "cpu.numba_stencil")  # seconds for every new problem
+COMPILING = ("cpu.torch_compile", "cpu.numba_stencil", "cpu.numba_direct")  # seconds for every new problem or kernel
 FEW = ("plain", "depthwise", "same, even kernel", "strides that differ", "no image", "1")
 TRIED = {*COMPILING, *(f"{name}-{few}" for name in COMPILING for few in FEW)}
 THROUGHOUT = {"test_implementations", "test_arguments", "test_extremes"}

@@ -379,7 +379,18 @@ def test_a_wheel_from_a_used_checkout_holds_no_caches(tmp_path):
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     options = ["-Csetup-args=-Dportable=true", "-Csetup-args=-Dbuildtype=plain"]  # plain: nobody calls what is compiled
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
-    build = [*command, *options, "--wheel-dir", str(tmp_path), str(ROOT)]
+    used = tmp_path / "used"
+    for line in subprocess.check_output(["git", "ls-files", "-z"], cwd=ROOT, text=True).split("\0"):
+        if line and not line.startswith(("results/", "tests/")) and (ROOT / line).is_file():
+            (used / line).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / line, used / line)
+    for folder in ("impls", "impls/conv2d/cpu", "convbench/gate"):
+        (used / folder / "__pycache__").mkdir()
+        (used / folder / "__pycache__" / "old.pyc").touch()
+    builder = (used / "meson.build").read_text().splitlines()  # one kernel is as good as all, and built sooner
+    few = [line for line in builder if "'_cython" not in line or "_cython_direct" in line]
+    (used / "meson.build").write_text("\n".join(few))
+    build = [*command, *options, "--wheel-dir", str(tmp_path), str(used)]
     done = subprocess.run(build, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     (wheel,) = tmp_path.glob("convbench-*.whl")

@@ -273,7 +273,7 @@ def test_publishing_names_a_machine_that_lacks_its_file(published):
 
 
 def test_kills_at_random_moments_lose_nothing_that_was_finished(folder):
-    kept = killed(folder, 5, ["run", "--busy", "--bench", "Fast"])
+    kept = killed(folder, 3, ["run", "--busy", "--bench", "Fast"])
     assert sum("Fast" in name for _, name in kept) == 4
 
 

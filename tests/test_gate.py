@@ -20,6 +20,7 @@ from gate_projects import Sample
 from convbench import measure
 from convbench.gate import accept, judge, pair
 
+SIGNALS = [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
 # Times are spun rather than computed: they are the same on any machine, and a change of 60 % is one.
 CODE = """
 import os, signal, sys, time
@@ -523,7 +524,9 @@ def test_a_slower_function(sample):
 @pytest.mark.parametrize(
     ("head", "options", "by"),
     [
-        ("slower", ["--accept", "*time_filled*", "--reason", "it is right now"], "--accept"),
+        pytest.param(
+            *("slower", ["--accept", "*time_filled*", "--reason", "it is right now"], "--accept"), marks=pytest.mark.slow
+        ),
         ("accepting", [], accept.FILE),
     ],
     ids=["a glob", "a file"],
@@ -561,7 +564,7 @@ def running(sample, tmp_path):
             process.wait()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 def test_stopped(sample, running, tmp_path, number):
     process, file = running
     assert json.loads(file.read_text())["rounds"] >= 1

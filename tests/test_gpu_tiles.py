@@ -66,7 +66,7 @@ def test_any_problem_in_tiles_of_any_size(name, monkeypatch):
         function, module = impls.load(name), importlib.import_module(f"impls.conv2d.{name}")
     what_decides, *sizes = SIZES[name]
 
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=25, deadline=None)
     @given(what=problems(function.limits), size=st.sampled_from(sizes))
     def agrees(what, size):
         monkeypatch.setattr(module, what_decides, size)

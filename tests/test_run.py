@@ -15,6 +15,7 @@ from test_commits import commit, git
 from convbench import measure
 from convbench import results as stored
 
+SIGNALS = [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
 SUITE = """
 import time
 class Fast:
@@ -87,7 +88,7 @@ def _inside(process, folder):
         return False
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("signum", SIGNALS)
 def test_an_interrupted_run_keeps_what_was_finished_and_goes_on_from_there(folder, signum):
     subprocess.run(["rm", "-rf", folder / "results"], check=True)
     (folder / "pace").write_text("60")
