@@ -5,6 +5,7 @@ A call's time on the device leaves out what the host takes to launch it; clock.W
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -175,7 +176,8 @@ class Queued(Block):
             seconds, queued = self._queue(number, min(LONGEST, patience * self.launching * number))
             if queued:
                 return seconds
-        self.patience = self.patience[-1:]  # who waits for the device within a call is never queued
+        # Who waits for the device within a call is never queued, and a wait before would only seem to be his launches.
+        self.patience = (0.0,)
         self.remark = "the device had to wait for the host: launches are part of the time"
         return seconds
 
@@ -238,13 +240,15 @@ def facts(arrays: str) -> dict[str, Any]:
     if (managed := _managed(of(arrays))) is None:
         return {}
     library, handle = managed
-    try:
-        return {
-            "gpu": library.nvmlDeviceGetName(handle),
-            "driver": library.nvmlSystemGetDriverVersion(),
-            "sm_mhz": library.nvmlDeviceGetClockInfo(handle, library.NVML_CLOCK_SM),
-            "memory_mhz": library.nvmlDeviceGetClockInfo(handle, library.NVML_CLOCK_MEM),
-            "celsius": library.nvmlDeviceGetTemperature(handle, library.NVML_TEMPERATURE_GPU),
-        }
-    except Exception:
-        return {}
+    asked: dict[str, Callable[[], Any]] = {
+        "gpu": lambda: library.nvmlDeviceGetName(handle),
+        "driver": lambda: library.nvmlSystemGetDriverVersion(),
+        "sm_mhz": lambda: library.nvmlDeviceGetClockInfo(handle, library.NVML_CLOCK_SM),
+        "memory_mhz": lambda: library.nvmlDeviceGetClockInfo(handle, library.NVML_CLOCK_MEM),
+        "celsius": lambda: library.nvmlDeviceGetTemperature(handle, library.NVML_TEMPERATURE_GPU),
+    }
+    found = {}
+    for name, ask in asked.items():
+        with contextlib.suppress(Exception):  # what one device does not tell takes nothing from the others
+            found[name] = ask()
+    return found

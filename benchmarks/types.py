@@ -82,9 +82,8 @@ class CheckedTime(_Recorded, TimeBenchmark):
         remark = cell.block.remark
         if cause := cell.block.held_back:
             remark = f"{cause} held the device's clock back while this was measured, twice"
-        facts = cell.verify(cell.block.output)
-        if cell.on_device:
-            facts["device"] = device.facts(cell.arrays)
+        clocks = {"device": device.facts(cell.arrays)} if cell.on_device else {}  # before it has had time to rest
+        facts = cell.verify(cell.block.output) | clocks
         self.line.close(
             "ok",
             remark,

@@ -28,7 +28,7 @@ COLUMNS = {
     "repeats": "number of samples, where they were recorded",
     "threads": "threads that the cell ran on",
     "device": "cpu or cuda",
-    "family": "kind of algorithm: direct, im2col, winograd, fft, library, ...",
+    "family": "kind of algorithm: direct, im2col, winograd, fft, library, cudnn, ...",
     "label": "the problem's shape",
     "dtype": "float32 or float64",
     "flops": "nominal floating-point operations of a call",

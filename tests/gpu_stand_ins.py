@@ -266,14 +266,7 @@ class RawKernel:
         return C_TYPES[kind]()
 
     def ptx(self, folder):
-        """The kernel compiled by NVIDIA's compiler, every warning an error."""
-        nvcc = shutil.which("nvcc")
-        if nvcc is None:
-            pytest.skip("nvcc, the CUDA compiler, is not installed")
-        source, target = Path(folder, "kernel.cu"), Path(folder, "kernel.ptx")
-        source.write_text(self.code)
-        run(nvcc, "-ptx", "-Werror", "all-warnings", "-o", target, source)
-        return target.read_text()
+        return assembly(self.code, folder)
 
 
 class ElementwiseKernel:
@@ -311,6 +304,17 @@ class ElementwiseKernel:
         places = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays.values()))
         values = np.array(list(scalars.values()), dtype)
         compiled(code).over_all(ctypes.c_longlong(size), places, ctypes.c_void_p(values.ctypes.data))
+
+
+def assembly(code, folder):
+    """PTX, by NVIDIA's compiler, every warning an error."""
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        pytest.skip("nvcc, the CUDA compiler, is not installed")
+    source, target = Path(folder, "kernel.cu"), Path(folder, "kernel.ptx")
+    source.write_text(code)
+    run(nvcc, "-ptx", "-Werror", "all-warnings", "-o", target, source)
+    return target.read_text()
 
 
 @functools.cache

@@ -136,7 +136,7 @@ def test_every_file_says_its_idea_cost_and_source(path):
 
 
 @pytest.mark.parametrize(
-    ("name", "family", "arrays"), [("gpu.cupy_direct", "direct", "cupy"), ("gpu.torch", "library", "torch")]
+    ("name", "family", "arrays"), [("gpu.cupy_direct", "direct", "cupy"), ("gpu.torch", "cudnn", "torch")]
 )
 def test_gpu_declarations_need_no_gpu(name, family, arrays):
     declared = declaration(name)

@@ -28,17 +28,23 @@ require_cupy("gpu.cupy_ndimage")
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
     shape = n, k, p, q = output_shape(input.shape, weight.shape, stride, padding, dilation)
-    image = pad(input, padding)
-    if not n or not ((weight != 0).all() | cupy.isfinite(input).all()):
-        output = by_definition(image, weight, stride, dilation, groups)
+    channels, *kernel = weight.shape[1:]
+    # What it pads itself is not copied; otherwise the window begins at the output's own pixel, not around it.
+    centred = padding == tuple((size // 2, size // 2) for size in kernel) and all(size % 2 for size in kernel)
+    image, origin = (input, 0) if centred else (pad(input, padding), (0, *(-(size // 2) for size in kernel)))
+    if not n or not ((weight != 0).all() or cupy.isfinite(input).all()):
+        output = by_definition(pad(input, padding), weight, stride, dilation, groups)
     else:
-        output = cupy.zeros(shape, input.dtype)
-        channels, *kernel = weight.shape[1:]
-        # The window begins at the output's own pixel, not around it.
-        origin = (0, *(-(size // 2) for size in kernel))
+        output = cupy.empty(shape, input.dtype)
         for j, c in np.ndindex(k, channels):
             source = image[:, j // (k // groups) * channels + c]
-            output[:, j] += correlate(source, weight[j, c][None], mode="constant", origin=origin)[:, :p, :q]
+            found = correlate(source, weight[j, c][None], mode="constant", origin=origin)[:, :p, :q]
+            if c:
+                output[:, j] += found
+            elif (k, channels) == (1, 1):
+                output = found[:, None]
+            else:
+                output[:, j] = found
     if bias is not None:
         output += bias[:, None, None]
     return output

@@ -14,7 +14,7 @@ from impls.conv2d.tensors import pad_unevenly
 require_torch("gpu.torch")
 
 
-@implementation(device="cuda", family="library", summary="torch.ops.aten.convolution_backward, TF32 off", arrays="torch")
+@implementation(device="cuda", family="cudnn", summary="torch.ops.aten.convolution_backward, TF32 off", arrays="torch")
 def conv2d_backward(grad_output, input, weight, stride=1, padding=0, dilation=1, groups=1):
     """The gradients of conv2d's input (N, C, H, W), weight (K, C/groups, R, S) and bias, from that of its output."""
     image, even = pad_unevenly(input, padding)

@@ -15,7 +15,7 @@ from impls.conv2d.devices import require_torch
 require_torch("gpu.torch")
 
 
-@implementation(device="cuda", family="library", summary="torch.nn.functional.conv_transpose2d, TF32 off", arrays="torch")
+@implementation(device="cuda", family="cudnn", summary="torch.nn.functional.conv_transpose2d, TF32 off", arrays="torch")
 def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """Lay the kernels of weight (C, K/groups, R, S), scaled by the pixels of input (N, C, H, W), on the output and add."""
     with torch.backends.cudnn.flags(
