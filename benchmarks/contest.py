@@ -20,8 +20,7 @@ class Contest:
 
     def __init__(self, problem: Any, count: int, operation: str = "conv2d") -> None:
         """Raises ValueError where the machine has fewer cores."""
-        if count > (have := len(threads.cores())):
-            raise ValueError(f"threads={count}, but this machine has {have} cores")
+        threads.require(count)
         self.task, self.problem, self.count = cell.task(operation, problem), problem, count
         self.arrays = self.task.arrays
         self.ready: dict[str, Cell] = {}

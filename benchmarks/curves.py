@@ -34,10 +34,7 @@ def loaded(names: Sequence[str], count: int) -> tuple[dict[str, Any], dict[str, 
     """The implementations for so many threads, and why others cannot run here. Raises LookupError for unknown names, and
     ValueError for more threads than there are cores.
     """
-    if count < 1:
-        raise ValueError(f"threads must be at least 1, not {count}")
-    if count > (have := len(threads.cores())):
-        raise ValueError(f"threads={count}, but this machine has {have} cores")
+    threads.require(count)
     threads.confine(count)  # before a library is loaded, which makes its pool for the cores it finds
     functions, lacking = {}, {}
     for name in names:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -63,8 +62,6 @@ def stages(settings: dict[str, Any], path: Path) -> None:
     from benchmarks import stages
     from benchmarks.preprocessing import Frames
 
-    # So that each stage on a device ends before the next begins; read by CUDA when it is first called.
-    os.environ["CUDA_LAUNCH_BLOCKING"] = "1"
     frames, calls = Frames.parse(settings["problem"]), {}  # type: ignore[var-annotated]
     found: list[stages.Bar] = []
     for name in settings["names"] or stages.SHOWN:

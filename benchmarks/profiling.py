@@ -73,8 +73,7 @@ def _prepare(name: str, task: Task, count: int) -> Cell:
     import impls  # here, because asv imports every file of the suite, also beside a commit that has no impls
     from impls import checks
 
-    if count > (have := len(threads.cores())):
-        raise ValueError(f"threads={count}, but this machine has {have} cores")
+    threads.require(count)
     threads.confine(count)  # before a library is loaded, which makes its pool for the cores it finds
     offered = {entry.name: entry for entry in entry_points(group=GROUP)} if task.operation == "conv2d" else {}
     function = impls.wrap(name, offered[name].load()) if name in offered else impls.load(name, task.operation)

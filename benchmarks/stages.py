@@ -47,7 +47,7 @@ def prepare(name: str, frames: Frames, counts: Sequence[int] = COUNTS) -> dict[t
 def measure(calls: Mapping[tuple[str, int], Callable[[], Any]]) -> Iterator[list[Bar]]:
     """Call them in turn, each time in another order, watched and unwatched; yield the bars so far after each round.
 
-    On one thread. A device computes while Python goes on, unless CUDA_LAUNCH_BLOCKING=1 was set before it was first called.
+    On one thread. What computes on a device waits for it at the end of that stage, so that transfers stand apart.
     """
     seconds: dict[tuple[str, int], list[float]] = {place: [] for place in calls}
     found: dict[tuple[str, int], list[dict[str, float]]] = {place: [] for place in calls}

@@ -34,6 +34,14 @@ def resolve(count: int | str) -> int:
     return int(count)
 
 
+def require(count: int) -> None:
+    """Raise ValueError where this machine has too few cores for so many threads, or they are none."""
+    if count < 1:
+        raise ValueError(f"threads must be at least 1, not {count}")
+    if count > (have := len(cores())):
+        raise ValueError(f"threads={count}, but this machine has {have} core{'s' * (have > 1)}")
+
+
 def confine(threads: int) -> None:
     """Keep the process, and every thread it starts from now on, to as many cores as it has threads.
 

@@ -9,9 +9,10 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1]))
 
-COMPILING = ("cpu.torch_compile", "cpu.numba_stencil", "cpu.numba_direct")  # seconds for every new problem or kernel
+# Who compiles for seconds for every new problem or kernel, and on which cases he is tried each time.
 FEW = ("plain", "depthwise", "same, even kernel", "strides that differ", "no image", "1")
-TRIED = {*COMPILING, *(f"{name}-{few}" for name in COMPILING for few in FEW)}
+COMPILING = {"cpu.torch_compile": ("plain", "1"), "cpu.numba_stencil": FEW, "cpu.numba_direct": FEW}
+TRIED = {f"{name}-{few}" for name, cases in COMPILING.items() for few in cases} | {"cpu.numba_stencil", "cpu.numba_direct"}
 THROUGHOUT = {"test_implementations", "test_arguments", "test_extremes"}
 LONG = (
     "test_gate",

@@ -106,7 +106,11 @@ def cupy_on_numpy():
         asnumpy=unwrap,
         ndarray=Array,
         **{name: getattr(np, name) for name in ("int32", "int64", "uintp")},
-        cuda=module("cuda", runtime=module("runtime", getDeviceCount=lambda: 1, CUDARuntimeError=error)),
+        cuda=module(
+            "cuda",
+            runtime=module("runtime", getDeviceCount=lambda: 1, CUDARuntimeError=error),
+            get_current_stream=lambda: SimpleNamespace(synchronize=lambda: None),
+        ),
         fft=module("fft", rfft2=lift(np.fft.rfft2), irfft2=lift(np.fft.irfft2)),
         kernels=kernels,
         lib=module("lib", stride_tricks=stride_tricks),

@@ -149,7 +149,7 @@ def test_triton_kernel_in_the_simulator():
     ("kernel", "padded", "sizes"),
     [((3, 3), True, "i32"), ((3, 3), False, "i64"), ((1, 1), False, "i32"), ((1, 1), False, "one"), ((7, 5), True, "i64")],
 )
-@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("bias", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_triton_kernel_compiles(dtype, bias, kernel, padded, sizes, tmp_path, monkeypatch):
     triton = pytest.importorskip("triton")

@@ -21,11 +21,12 @@ static void NAME(pack)(const REAL *weight, ptrdiff_t taps, ptrdiff_t outputs, RE
         }
 }
 
-/* `rows` rows of `columns` pixels of PAIR output channels, all sums in registers. input: what the first tap of the first pixel sees;
-   pixels lie `stride` elements apart, rows `jump`, and tap i `places[i]` elements on. The first `outputs` channels are stored, `far`
-   elements apart, in each the pixels side by side. */
-INLINE void NAME(pixels)(const int rows, const int columns, const ptrdiff_t stride, const ptrdiff_t jump, const REAL *input, const ptrdiff_t *places, ptrdiff_t taps,
-                         const REAL *packed, const REAL *bias, REAL *output, ptrdiff_t outputs, ptrdiff_t far)
+/* `rows` rows of `columns` pixels of PAIR output channels, or of the first LANES where `halves` is 1, all sums in registers. input: what
+   the first tap of the first pixel sees; pixels lie `stride` elements apart, rows `jump`, and tap i `places[i]` elements on. The first
+   `outputs` channels are stored, `far` elements apart, in each the pixels side by side. */
+INLINE void NAME(pixels)(const int halves, const int rows, const int columns, const ptrdiff_t stride, const ptrdiff_t jump,
+                         const REAL *input, const ptrdiff_t *places, ptrdiff_t taps, const REAL *packed, const REAL *bias,
+                         REAL *output, ptrdiff_t outputs, ptrdiff_t far)
 {
     const int count = rows * columns;
     V sums[TILE][2];
@@ -33,7 +34,8 @@ INLINE void NAME(pixels)(const int rows, const int columns, const ptrdiff_t stri
     _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
     {
         sums[t][0] = low;
-        sums[t][1] = high;
+        if (halves == 2)
+            sums[t][1] = high;
     }
     for (ptrdiff_t tap = 0; tap < taps; tap++, packed += PAIR) {
         const REAL *seen = input + places[tap];
@@ -42,10 +44,11 @@ INLINE void NAME(pixels)(const int rows, const int columns, const ptrdiff_t stri
         {
             const V x = NAME(splat)(seen[t / columns * jump + t % columns * stride]);
             sums[t][0] += x * first;
-            sums[t][1] += x * second;
+            if (halves == 2)
+                sums[t][1] += x * second;
         }
     }
-    _Pragma("GCC unroll 2") for (int half = 0; half < 2; half++)
+    _Pragma("GCC unroll 2") for (int half = 0; half < halves; half++)
         _Pragma("GCC unroll 16") for (int at = 0; at < count; at += LANES)
         {
             V block[LANES];
@@ -56,52 +59,41 @@ INLINE void NAME(pixels)(const int rows, const int columns, const ptrdiff_t stri
         }
 }
 
-#define PIXELS(rows, columns)                                                                                          \
-    static void NAME(pixels_##rows##_##columns)(ptrdiff_t stride, ptrdiff_t jump, const REAL *input,                   \
-                                                const ptrdiff_t *places, ptrdiff_t taps, const REAL *packed,           \
-                                                const REAL *bias, REAL *output, ptrdiff_t outputs, ptrdiff_t far)      \
-    {                                                                                                                  \
-        if (stride == 1)                                                                                               \
-            NAME(pixels)(rows, columns, 1, jump, input, places, taps, packed, bias, output, outputs, far);             \
-        else if (stride == 2)                                                                                          \
-            NAME(pixels)(rows, columns, 2, jump, input, places, taps, packed, bias, output, outputs, far);             \
-        else                                                                                                           \
-            NAME(pixels)(rows, columns, stride, jump, input, places, taps, packed, bias, output, outputs, far);        \
+#define PIXELS(halves, rows, columns)                                                                                            \
+    static void NAME(pixels_##halves##_##rows##_##columns)(ptrdiff_t stride, ptrdiff_t jump, const REAL *input,                  \
+                                                           const ptrdiff_t *places, ptrdiff_t taps, const REAL *packed,          \
+                                                           const REAL *bias, REAL *output, ptrdiff_t outputs, ptrdiff_t far)     \
+    {                                                                                                                            \
+        if (stride == 1)                                                                                                         \
+            NAME(pixels)(halves, rows, columns, 1, jump, input, places, taps, packed, bias, output, outputs, far);               \
+        else if (stride == 2)                                                                                                    \
+            NAME(pixels)(halves, rows, columns, 2, jump, input, places, taps, packed, bias, output, outputs, far);               \
+        else                                                                                                                     \
+            NAME(pixels)(halves, rows, columns, stride, jump, input, places, taps, packed, bias, output, outputs, far);          \
     }
-#define BOTH(columns) PIXELS(1, columns) PIXELS(2, columns)
-#define ENTRY1(columns) NAME(pixels_1_##columns)
-#define ENTRY2(columns) NAME(pixels_2_##columns)
-#define THREE(f) f(1), f(2), f(3)
-BOTH(1)
-BOTH(2)
-BOTH(3)
-PIXELS(1, 4)
-PIXELS(1, 5)
-PIXELS(1, 6)
+#define UP_TO_3(f, halves, rows) f(halves, rows, 1) f(halves, rows, 2) f(halves, rows, 3)
+#define UP_TO_6(f, halves, rows) UP_TO_3(f, halves, rows) f(halves, rows, 4) f(halves, rows, 5) f(halves, rows, 6)
+#define UP_TO_7(f, halves, rows) UP_TO_6(f, halves, rows) f(halves, rows, 7)
+#define UP_TO_14(f, halves, rows)                                                                                                \
+    UP_TO_7(f, halves, rows) f(halves, rows, 8) f(halves, rows, 9) f(halves, rows, 10) f(halves, rows, 11)                       \
+        f(halves, rows, 12) f(halves, rows, 13) f(halves, rows, 14)
 #if TILE == 14
-PIXELS(2, 4)
-PIXELS(2, 5)
-PIXELS(2, 6)
-BOTH(7)
-PIXELS(1, 8)
-PIXELS(1, 9)
-PIXELS(1, 10)
-PIXELS(1, 11)
-PIXELS(1, 12)
-PIXELS(1, 13)
-PIXELS(1, 14)
-#endif
-
-static void (*const NAME(pixels_of)[2][TILE + 1])(ptrdiff_t, ptrdiff_t, const REAL *, const ptrdiff_t *, ptrdiff_t, const REAL *,
-                                                  const REAL *, REAL *, ptrdiff_t, ptrdiff_t) = {
-#if TILE == 14
-    {NULL, THREE(ENTRY1), ENTRY1(4), ENTRY1(5), ENTRY1(6), ENTRY1(7), ENTRY1(8), ENTRY1(9), ENTRY1(10), ENTRY1(11), ENTRY1(12),
-     ENTRY1(13), ENTRY1(14)},
-    {NULL, THREE(ENTRY2), ENTRY2(4), ENTRY2(5), ENTRY2(6), ENTRY2(7)},
+#define ONE_ROW UP_TO_14
+#define TWO_ROWS UP_TO_7
 #else
-    {NULL, THREE(ENTRY1), ENTRY1(4), ENTRY1(5), ENTRY1(6)},
-    {NULL, THREE(ENTRY2)},
+#define ONE_ROW UP_TO_6
+#define TWO_ROWS UP_TO_3
 #endif
+ONE_ROW(PIXELS, 1, 1)
+TWO_ROWS(PIXELS, 1, 2)
+ONE_ROW(PIXELS, 2, 1)
+TWO_ROWS(PIXELS, 2, 2)
+
+#define ENTRY(halves, rows, columns) NAME(pixels_##halves##_##rows##_##columns),
+static void (*const NAME(pixels_of)[2][2][TILE + 1])(ptrdiff_t, ptrdiff_t, const REAL *, const ptrdiff_t *, ptrdiff_t, const REAL *,
+                                                     const REAL *, REAL *, ptrdiff_t, ptrdiff_t) = {
+    {{NULL, ONE_ROW(ENTRY, 1, 1)}, {NULL, TWO_ROWS(ENTRY, 1, 2)}},
+    {{NULL, ONE_ROW(ENTRY, 2, 1)}, {NULL, TWO_ROWS(ENTRY, 2, 2)}},
 };
 
 /* Rows of outputs that go together, and pieces that they are cut into, as even and as long as they can be. */
@@ -119,11 +111,12 @@ static void NAME(pieces)(const Shape *g, const REAL *input, ptrdiff_t pitch, ptr
                          ptrdiff_t first, ptrdiff_t last)
 {
     const ptrdiff_t parts = NAME(parts)(g), far = g->out_height * g->out_width, together = NAME(together)(g);
+    const int halves = outputs > LANES ? 2 : 1; /* a vector of channels that nobody asked for would take as long as one that is */
     for (ptrdiff_t piece = first; piece < last; piece++) {
         const ptrdiff_t n = piece / NAME(pieces_of)(g), p = piece % NAME(pieces_of)(g) / parts * together, part = piece % parts;
         const ptrdiff_t rows = g->out_height - p < together ? g->out_height - p : together;
         const ptrdiff_t q = g->out_width * part / parts, columns = g->out_width * (part + 1) / parts - q;
-        NAME(pixels_of)[rows - 1][columns](g->stride_x, g->stride_y * pitch,
+        NAME(pixels_of)[halves - 1][rows - 1][columns](g->stride_x, g->stride_y * pitch,
                                            input + n * image + p * g->stride_y * pitch + q * g->stride_x, places, taps, packed, bias,
                                            output + n * out_image + p * g->out_width + q, outputs, far);
     }

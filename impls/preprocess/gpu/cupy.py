@@ -37,12 +37,14 @@ def upload(array):
 
 
 def compute(pixels, weight, mean, std, region, threshold, size):
-    """The marks (h, w) of a region's pixels: all that the device does."""
+    """The marks (h, w) of a region's pixels: all that the device does, waited for, as whoever brings them back has to."""
     height, width = fit(region, size)
     patch = cupy.zeros((1, 3, size, size), np.float32)
     part = (resize(cupy, pixels.astype(np.float32), height, width) / np.float32(255) - mean) / std
     patch[0, :, :height, :width] = part.transpose(2, 0, 1)
-    return mark(CONVOLVE(patch, weight, padding="same")[0, 0, :height, :width], threshold)
+    marks = mark(CONVOLVE(patch, weight, padding="same")[0, 0, :height, :width], threshold)
+    cupy.cuda.get_current_stream().synchronize()
+    return marks
 
 
 def download(array):

@@ -41,7 +41,7 @@ def upload(array):
 
 
 def compute(pixels, weight, mean, std, regions, threshold, size):
-    """The marks (N, size, size) of all regions' pixels: all that the device does."""
+    """The marks (N, size, size) of all regions' pixels: all that the device does, waited for."""
     patches = cupy.zeros((len(regions), 3, size, size), np.float32)
     first = 0
     for patch, region in zip(patches, regions, strict=True):
@@ -51,7 +51,9 @@ def compute(pixels, weight, mean, std, regions, threshold, size):
         height, width = fit(region, size)
         part = (resize(cupy, part.astype(np.float32), height, width) / np.float32(255) - mean) / std
         patch[:, :height, :width] = part.transpose(2, 0, 1)
-    return mark(CONVOLVE(patches, weight, padding="same")[:, 0], threshold)
+    marks = mark(CONVOLVE(patches, weight, padding="same")[:, 0], threshold)
+    cupy.cuda.get_current_stream().synchronize()
+    return marks
 
 
 def download(array):
