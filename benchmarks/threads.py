@@ -30,7 +30,7 @@ def resolve(count: int | str) -> int:
             raise Skip(f"not on this machine: all its cores are {have}, which has its own row")
         return have
     if int(count) > have:
-        raise Skip(f"not on this machine: it has {have} cores")
+        raise Skip(f"not on this machine: it has {_cores(have)}")
     return int(count)
 
 
@@ -39,7 +39,11 @@ def require(count: int) -> None:
     if count < 1:
         raise ValueError(f"threads must be at least 1, not {count}")
     if count > (have := len(cores())):
-        raise ValueError(f"threads={count}, but this machine has {have} core{'s' * (have > 1)}")
+        raise ValueError(f"threads={count}, but this machine has {_cores(have)}")
+
+
+def _cores(number: int) -> str:
+    return f"{number} core{'s' * (number > 1)}"
 
 
 def confine(threads: int) -> None:

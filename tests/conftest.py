@@ -1,5 +1,6 @@
 """The tests see the checkout's root last, behind an installed package."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,14 @@ LONG = (
     "test_contract",
     "test_gpu_sources",
 )
+
+
+@pytest.fixture(autouse=True)
+def every_core():
+    """What keeps its process to few cores, as a measurement does, does so for one test: the next finds all of them."""
+    cores = os.sched_getaffinity(0)
+    yield
+    os.sched_setaffinity(0, cores)
 
 
 @pytest.fixture(scope="session")

@@ -289,7 +289,7 @@ def profile_to(folder, name, problem, *options):
     assert sorted(folder.iterdir()) == sorted(files.values())
     lines = [line.partition(": ")[2] for line in done.stdout.splitlines()]
     assert len(lines) == len(TOOLS)
-    assert all(re.match(rf"conv\w+ by {name} on {problem}, float32, 1 thread: \d+ ", line) for line in lines)
+    assert all(re.match(rf"\w+ by {name} on {problem}, float32, 1 thread: \d+ ", line) for line in lines)
     return files, done.stdout
 
 
