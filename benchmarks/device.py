@@ -206,7 +206,9 @@ class Queued(Block):
 
 
 class Launched(Wall):
-    """Blocks of calls by the host's clock; what holds the device back can only be asked once it is done."""
+    """Blocks of calls by the host's clock. What holds the device back is asked during one call more, which is not timed:
+    a device without work has nothing to hold back, and asking takes the host as long as some launches.
+    """
 
     def __init__(self, call: Callable[[], Any], device: Device) -> None:
         super().__init__(call, device.synchronize)
@@ -214,7 +216,9 @@ class Launched(Wall):
 
     def __call__(self, number: int) -> float:
         seconds = super().__call__(number)
+        self.call()
         self.held_back = self.held_back or self.device.held_back()
+        self.device.synchronize()
         return seconds
 
 

@@ -62,7 +62,8 @@ def stages(settings: dict[str, Any], path: Path) -> None:
     from benchmarks import stages
     from benchmarks.preprocessing import Frames
 
-    frames, calls = Frames.parse(settings["problem"]), {}  # type: ignore[var-annotated]
+    frames = Frames.parse(settings["problem"])
+    calls: dict[tuple[str, int], Callable[[], Any]] = {}
     found: list[stages.Bar] = []
     for name in settings["names"] or stages.SHOWN:
         try:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 from time import perf_counter
+from types import FrameType
 from typing import Any
 
 from benchmarks import apart, cell, clock, jit, memory, oracle, record, threads
@@ -23,6 +24,7 @@ from benchmarks.trial import GROUP
 from benchmarks.types import Skip
 
 WARM = 0.2  # seconds of calls before any profile: what is compiled or cached on first use is not where the time goes
+DEEP = 3  # public functions within one another that a trace shows: below, some are called for every pixel
 PR_SET_PTRACER = 0x59616D61  # sys/prctl.h
 
 Function = tuple[str, int, str]  # file, line and name, as pstats has them
@@ -147,11 +149,36 @@ def _short(path: str) -> str:
 
 
 def _trace(call: Callable[[], Any], request: dict[str, Any], title: str) -> int:
+    """torch's profile: a range for each call, and in it one for each public function of impls, for what has no torch."""
     from torch.profiler import profile, record_function
+
+    import impls
+
+    package = f"{Path(impls.__file__).parent}{os.sep}"
+    ranges: list[Any] = []  # of the functions that run now; None for one that has none
+
+    def watch(frame: FrameType, event: str, _: Any) -> None:
+        code = frame.f_code
+        if event not in ("call", "return") or not code.co_filename.startswith(package):
+            return
+        if event == "return":
+            if (ended := ranges.pop()) is not None:
+                ended.__exit__(None, None, None)
+            return
+        module = Path(code.co_filename).stem
+        if module == "contract" or code.co_name.startswith(("_", "<")) or sum(map(bool, ranges)) >= DEEP:
+            ranges.append(None)
+        else:
+            ranges.append(record_function(f"{module}.{code.co_name}"))
+            ranges[-1].__enter__()
 
     def marked() -> None:
         with record_function(title):
-            call()
+            sys.setprofile(watch)
+            try:
+                call()
+            finally:
+                sys.setprofile(None)
 
     with profile() as recorded:
         count = _repeat(marked, request)

@@ -82,7 +82,9 @@ def run(project: Project, question: dict[str, Any], outputs: Outputs, console: C
             elif "trace" in event:
                 title = _title(facts, f"{figures.many(event['trace'], 'call')} under torch's profiler")
                 alone = label_trace(files["trace"], {"title": title, **facts}, str(outputs.trace), new["trace"])
-                said.append(f"{outputs.trace}: {title}{'; no operator of torch is in it, only the calls' if alone else ''}")
+                said.append(
+                    f"{outputs.trace}: {title}{'; no operator of torch is in it, only functions of impls' if alone else ''}"
+                )
             elif "stacks" in event:
                 count = sample(process["process"], question["seconds"], new["native"])
                 title = _title(facts, f"{figures.many(count, 'stack')} by py-spy")

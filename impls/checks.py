@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Mapping
 from operator import index
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,13 @@ def require_arrays(owner: str, **arrays: Any) -> None:
     for name, array in arrays.items():
         if not belongs(owner)(array) and not (array is None and name == "bias"):
             raise TypeError(f"{name} must be {OWNERS[owner]}, not {type(array).__name__}")
+
+
+def require_apart(places: Iterable[tuple[int, int, str]]) -> None:
+    """Raise ValueError where two arrays share memory. places: where each begins, its bytes, its name."""
+    for (first, size, one), (second, _, other) in itertools.pairwise(sorted(places)):
+        if second - first < size:
+            raise ValueError(f"{one} and {other} must not share memory")
 
 
 def require_one_dtype(**arrays: Any) -> None:

@@ -297,6 +297,24 @@ def texts(path):
     return "\n".join(element.text or "" for element in ElementTree.parse(path).iter())
 
 
+STAGES = {"numpy.to_patch", "numpy.convolve", "numpy.finish", "pillow_images.decode", "stages.resize", "stages.paste"}
+
+
+def test_a_trace_shows_stages_where_no_torch_is(tmp_path):
+    need("trace")
+    file = tmp_path / "a.json"
+    done = convbench("cpu.numpy", PROBLEMS["preprocess"], "--operation=preprocess", f"--trace={file}", "--calls=3")
+    assert (done.returncode, done.stderr) == (0, "")
+    events = [each for each in json.loads(file.read_text())["traceEvents"] if each.get("cat") == "user_annotation"]
+    calls = [each for each in events if each["name"].startswith("cpu.numpy on ")]
+    assert len(calls) == 3
+    for call in calls:
+        inside = [
+            each for each in events if call["ts"] <= each["ts"] and each["ts"] + each["dur"] <= call["ts"] + call["dur"]
+        ]
+        assert {each["name"] for each in inside} >= STAGES
+
+
 INSIDE = {  # of the call graph and the flame graph: Python's frames and, where there are some, compiled ones
     "im2col.naive": (r"naive:\d+:im2col", "_unravel (impls/conv2d/im2col/naive.py"),
     "cpu.numba_loops": (r"numba_loops:\d+:_loops", "_loops (impls.conv2d.cpu.numba_loops, by Numba)"),
@@ -322,6 +340,8 @@ def test_every_tool_writes_a_file_that_opens(tmp_path, name):
     named = Counter(event.get("name") for event in trace["traceEvents"])
     assert named[f"{name} on {problem}"] == 5
     assert bool(named["aten::conv2d"]) == (name == "cpu.torch") == ("no operator of torch" not in said)
+    module = name.partition(".")[2]
+    assert named[f"{module}.conv2d"] == 5
     for file in files.values():
         content = file.read_text()
         assert str(ROOT) not in content

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Mapping
 from numbers import Real
-from operator import index, itemgetter
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -46,12 +45,8 @@ def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, 
             raise ValueError(f"parameter, gradient, exp_avg and exp_avg_sq must have one shape, not {shapes}")
         if limits and (reason := checks.outside(limits, {"dtype": dtype})):
             raise NotImplementedError(reason)
-        places = [(_place(name, array, arrays), name) for name, array in given.items()]
-        places.sort(key=itemgetter(0))
-        size = parameter.size if arrays != "torch" else parameter.numel()
-        for (first, one), (second, other) in itertools.pairwise(places):
-            if second - first < size * checks.ITEMSIZE[dtype]:
-                raise ValueError(f"{one} and {other} must not share memory")
+        size = checks.ITEMSIZE[dtype] * (parameter.size if arrays != "torch" else parameter.numel())
+        checks.require_apart((_place(name, array, arrays), size, name) for name, array in given.items())
         return parameter, gradient, exp_avg, exp_avg_sq, *numbers(step, lr, beta1, beta2, eps)
 
     return adam_step  # by this name, Python's own message about a missing argument names the operation

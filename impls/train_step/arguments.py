@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -43,7 +42,8 @@ def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, 
                     raise ValueError(f"{name}[{i}] is updated in place, and this array is {wrong}")
             if (found := tuple(array.shape for array in given)) != expected:
                 raise ValueError(f"{name} of the {network} network must have shapes {expected}, not {found}")
-        _require_apart(lists)
+        every = [(f"{name}[{i}]", array) for name, given in lists.items() for i, array in enumerate(given)]
+        checks.require_apart((array.ctypes.data, array.nbytes, name) for name, array in every)
         _require_images(images, labels)
         if limits and (reason := checks.outside(limits, {"network": network, "dtype": "float32"})):
             raise NotImplementedError(reason)
@@ -66,16 +66,6 @@ def shapes(network: str) -> tuple[tuple[int, ...], ...]:
     if network not in SHAPES:
         raise LookupError(f"no network is called {network!r}; there are {', '.join(SHAPES)}")
     return SHAPES[network]
-
-
-def _require_apart(lists: Mapping[str, Sequence[np.ndarray]]) -> None:
-    """Raise ValueError where two of the arrays share memory: before the first of them is changed."""
-    places = [
-        (array.ctypes.data, array.nbytes, f"{name}[{i}]") for name, given in lists.items() for i, array in enumerate(given)
-    ]
-    for (first, size, one), (second, _, other) in itertools.pairwise(sorted(places)):
-        if second - first < size:
-            raise ValueError(f"{one} and {other} must not share memory")
 
 
 def _require_images(images: Any, labels: Any) -> None:
