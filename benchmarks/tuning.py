@@ -60,7 +60,7 @@ def _behind(known: Sequence[Measured], one: Measured, times: Mapping[str, float]
     """How many times as long as the fastest the pick of the known problems takes on another."""
     from impls.conv2d import choice
 
-    expected = choice.expect(known, one.problem)[1] if known else ()
+    expected = choice.Known(tuple(known)).expect(one.problem)[1] if known else ()
     return next((times[name] for name in expected if name in times), max(times.values())) / min(times.values())
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,16 +23,21 @@ from impls.conv2d import arguments
 TABLE = Path(__file__).parent / "cpu" / "auto.toml"
 TRANSFORMS = ("winograd", "fft")  # families that round more than a sum of products
 
-# What any machine can do, the fastest first, for problems of three kinds; NumPy alone is needed for the last of each.
+# What any machine can do, for problems of three kinds: first who was no slower than torch on every machine that was measured,
+# then who is fastest without torch; NumPy alone is needed for the last of each.
 RULES = {
     "few channels": ["cpu.cython_direct", "cpu.numba_direct", "cpu.opencv", "cpu.torch", "cpu.shift_matmul"],
     "3x3 layer": ["cpu.cython_winograd", "cpu.numba_winograd", "cpu.torch", "im2col.strided"],
-    "dense layer": ["cpu.cython_packed", "cpu.torch", "cpu.numba_direct", "im2col.strided"],
+    "dense layer": ["cpu.torch", "cpu.cython_packed", "cpu.numba_direct", "im2col.strided"],
 }
-ALIKE = 5  # measured problems that decide together
+ALIKE = 5  # measured problems that an explanation names
+UNCERTAIN = 0.05  # the variance of one measurement, beside 1 of all that differs from problem to problem
 LATE = 3.0  # times the fastest: what counts for who took longer, or was not sampled for that
+CAUTION = (
+    0.97  # of what torch is expected to take: who beats it by less may well not, and nobody wants to be slower than torch
+)
 FEW = 8  # channels in and out of a group up to which vectors along them are not worth their packing
-MANY = 32  # channels in and out from which on the products of a Winograd tile outweigh its transforms
+MANY = 16  # channels in and out from which on the products of a Winograd tile outweigh its transforms
 
 
 class Problem(NamedTuple):
@@ -71,13 +76,75 @@ class Measured:
     problem: Problem
     times: dict[str, float]
 
-    @functools.cached_property
-    def place(self) -> list[float]:
-        return place(self.problem)
-
     def behind(self, name: str) -> float:
         """How many times as long as the fastest an implementation took, at most LATE."""
         return min(LATE, self.times.get(name, math.inf) / min(self.times.values()))
+
+
+def place(problem: Problem) -> list[float]:
+    """What decides who is fastest, on scales on which problems that are 1 apart have e times less to do with each other.
+
+    The weights were found by having each measured problem picked for by all the others: docs/auto.md.
+    """
+    n, _, p, q = problem.output
+    outputs, channels, r, s = problem.weight
+    plain = (r, s) == (3, 3) and problem.stride == problem.dilation == (1, 1)
+    return [
+        0.28 * math.log2(channels),
+        0.28 * math.log2(outputs / problem.groups),
+        0.14 * math.log2(problem.groups),
+        0.1 * math.log2(max(1, n) * p * q),
+        0.025 * math.log2(q),
+        0.1 * math.log2(r * s),
+        0.1 * math.log2(math.prod(problem.stride)),
+        0.1 * math.log2(math.prod(problem.dilation)),
+        0.4 * plain,  # Winograd's kernels can compute the one and not the other
+        0.05 * (channels % 8 != 0),  # torch's blocks of channels fit the one and not the other
+        0.05 * (channels == outputs // problem.groups == 1),
+    ]
+
+
+@dataclass(frozen=True)
+class Known:
+    """Measured problems, and what they let expect of others: Gaussian process regression, also called kriging, of the
+    logarithms of how many times as long as the fastest everybody took (Rasmussen and Williams, Gaussian Processes for Machine
+    Learning, MIT Press 2006, algorithm 2.1), with covariance exp(-distance) and measurements as uncertain as UNCERTAIN.
+    """
+
+    problems: tuple[Measured, ...]
+
+    @functools.cached_property
+    def _places(self) -> np.ndarray:
+        return np.array([place(one.problem) for one in self.problems])
+
+    @functools.cached_property
+    def _fit(self) -> tuple[list[str], np.ndarray, np.ndarray]:
+        """Names, the mean of each, and by how much each measured problem draws it to its own side."""
+        names = list(dict.fromkeys(name for one in self.problems for name in one.times))
+        taken = np.log([[one.behind(name) for name in names] for one in self.problems])
+        covariance = np.exp([-self._distances(one) for one in self._places]) + UNCERTAIN * np.eye(len(taken))
+        mean = taken.mean(axis=0)
+        return names, mean, np.linalg.solve(covariance, taken - mean)
+
+    def _distances(self, there: Any) -> np.ndarray:
+        """How far a place is from each measured problem's: the sum of the differences."""
+        return np.abs(self._places - there).sum(axis=1)
+
+    def expect(self, problem: Problem) -> tuple[tuple[Measured, ...], dict[str, float]]:
+        """The measured problems most like another, and how many times as long as the fastest everybody should take on it.
+
+        The least come first in both. A problem that was itself measured decides alone.
+        """
+        distances = self._distances(place(problem))
+        order = distances.argsort(kind="stable")[:ALIKE]
+        nearest = self.problems[order[0]]
+        if distances[order[0]] == 0:
+            return (nearest,), {name: nearest.behind(name) for name in nearest.times}
+        names, mean, drawn = self._fit
+        expected = dict(zip(names, np.exp(mean + np.exp(-distances) @ drawn).tolist(), strict=True))
+        if "cpu.torch" in expected:
+            expected["cpu.torch"] *= CAUTION
+        return tuple(self.problems[i] for i in order), dict(sorted(expected.items(), key=lambda one: one[1]))
 
 
 @dataclass(frozen=True)
@@ -89,7 +156,7 @@ class Table:
     machine: str
     commit: str
     date: str
-    problems: tuple[Measured, ...]
+    known: Known
 
 
 @dataclass(frozen=True)
@@ -172,7 +239,7 @@ def choose(problem: Problem, threads: int, exact: bool = False, by_rule: bool = 
     kind = _kind(problem)
     instructions = instruction_set()
     table = None if by_rule else _table(instructions, threads)
-    alike, expected = expect(table.problems, problem) if table else ((), {})
+    alike, expected = table.known.expect(problem) if table else ((), {})
     expected = {name: expected.get(name, math.inf) for name in (*expected, *RULES[kind], *RULES["dense layer"])}
     expected = {name: late for name, late in expected.items() if _computes(name, problem, exact)}
     passed_over = []
@@ -227,54 +294,12 @@ def _computes(name: str, problem: Problem, exact: bool) -> bool:
     return checks.outside(declared["limits"], {**actual, **numbers, "dtype": problem.dtype}) is None
 
 
-def place(problem: Problem) -> list[float]:
-    """What decides who is fastest, on scales on which 1 is a factor of two in what matters most.
-
-    The weights were found by having each measured problem picked for by all the others: docs/auto.md.
-    """
-    n, _, p, q = problem.output
-    outputs, channels, r, s = problem.weight
-    plain = (r, s) == (3, 3) and problem.stride == problem.dilation == (1, 1)
-    return [
-        0.5 * math.log2(channels),
-        math.log2(outputs / problem.groups),
-        math.log2(problem.groups),
-        0.5 * math.log2(max(1, n) * p * q),
-        0.5 * math.log2(q),
-        math.log2(r * s),
-        math.log2(math.prod(problem.stride)),
-        math.log2(math.prod(problem.dilation)),
-        2.0 * plain,  # Winograd's kernels can compute the one and not the other
-        2.0 * (channels % 8 != 0),  # torch's blocks of channels fit the one and not the other
-    ]
-
-
-def expect(known: Sequence[Measured], problem: Problem) -> tuple[tuple[Measured, ...], dict[str, float]]:
-    """Of these, the ones that are most like a problem, and how many times as long as the fastest everybody should take on it.
-
-    That is the geometric mean of what it took on these, weighted by the inverse of how far they are (Shepard, A
-    two-dimensional interpolation function for irregularly-spaced data, ACM National Conference 1968), so that a problem which
-    was itself measured decides alone. How far: the sum of the differences of their places. The least come first in both.
-    """
-    distances = np.abs(np.array([one.place for one in known]) - place(problem)).sum(axis=1)
-    order = distances.argsort(kind="stable")[:ALIKE]
-    if distances[order[0]] == 0:
-        order = order[:1]
-    alike = tuple(known[i] for i in order)
-    weights = [1 / max(distances[i], 1e-9) for i in order]
-    names = dict.fromkeys(name for one in alike for name in one.times)
-    logarithms = {
-        name: sum(weight * math.log(one.behind(name)) for weight, one in zip(weights, alike, strict=True)) / sum(weights)
-        for name in names
-    }
-    return alike, {name: math.exp(logarithms[name]) for name in sorted(names, key=logarithms.__getitem__)}
-
-
 def measured(entry: Mapping[str, Any]) -> Measured:
     """An entry of the table: the arguments of problem() that are not its defaults, and us."""
     return Measured(problem(**{name: entry[name] for name in ARGUMENTS if name in entry}), entry["us"])
 
 
+ABOUT = ("instruction_set", "threads", "machine", "commit", "date")
 ARGUMENTS = ("input", "weight", "stride", "padding", "dilation", "groups")
 
 
@@ -295,14 +320,15 @@ def _tables() -> tuple[Table, ...]:
         return ()
     content = tomllib.loads(TABLE.read_text(encoding="utf-8"))
     return tuple(
-        Table(**{**entry, "problems": tuple(map(measured, entry["problems"]))}) for entry in content.get("table", ())
+        Table(**{name: entry[name] for name in ABOUT}, known=Known(tuple(map(measured, entry["problems"]))))
+        for entry in content.get("table", ())
     )
 
 
 @functools.lru_cache(maxsize=64)
 def _table(instructions: str | None, threads: int) -> Table | None:
     """The table of an instruction set whose number of threads is nearest, None where there is none."""
-    fitting = [table for table in _tables() if table.instruction_set == instructions and table.problems]
+    fitting = [table for table in _tables() if table.instruction_set == instructions and table.known.problems]
     return min(fitting, key=lambda table: abs(math.log2(table.threads / threads)), default=None)
 
 
