@@ -24,7 +24,7 @@ from benchmarks.trial import GROUP
 from benchmarks.types import Skip
 
 WARM = 0.2  # seconds of calls before any profile: what is compiled or cached on first use is not where the time goes
-DEEP = 3  # public functions within one another that a trace shows: below, some are called for every pixel
+DEEP = 6  # public functions within one another that a trace shows: from a step of training to its convolutions
 PR_SET_PTRACER = 0x59616D61  # sys/prctl.h
 
 Function = tuple[str, int, str]  # file, line and name, as pstats has them
@@ -152,9 +152,10 @@ def _trace(call: Callable[[], Any], request: dict[str, Any], title: str) -> int:
     """torch's profile: a range for each call, and in it one for each public function of impls, for what has no torch."""
     from torch.profiler import profile, record_function
 
-    import impls
+    from impls import contract
 
-    package = f"{Path(impls.__file__).parent}{os.sep}"
+    machinery = contract.__file__
+    package = f"{Path(machinery).parent}{os.sep}"
     ranges: list[Any] = []  # of the functions that run now; None for one that has none
 
     def watch(frame: FrameType, event: str, _: Any) -> None:
@@ -165,11 +166,11 @@ def _trace(call: Callable[[], Any], request: dict[str, Any], title: str) -> int:
             if (ended := ranges.pop()) is not None:
                 ended.__exit__(None, None, None)
             return
-        module = Path(code.co_filename).stem
-        if module == "contract" or code.co_name.startswith(("_", "<")) or sum(map(bool, ranges)) >= DEEP:
+        hidden = code.co_name.startswith(("_", "<")) or code.co_filename == machinery
+        if hidden or sum(one is not None for one in ranges) >= DEEP:
             ranges.append(None)
         else:
-            ranges.append(record_function(f"{module}.{code.co_name}"))
+            ranges.append(record_function(f"{Path(code.co_filename).stem}.{code.co_name}"))
             ranges[-1].__enter__()
 
     def marked() -> None:

@@ -6,6 +6,7 @@ import contextlib
 import importlib.metadata
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import time
@@ -159,10 +160,10 @@ def _read(path: Path) -> str | None:
 
 def _compiler() -> str | None:
     """What the C compiler says of itself; None where there is none."""
-    program = shutil.which(os.environ.get("CC", "cc"))
-    if program is None:
+    words = shlex.split(os.environ.get("CC", "")) or ["cc"]  # CC may hold options, or begin with ccache
+    if shutil.which(words[0]) is None:
         return None
-    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+    done = subprocess.run([*words, "--version"], capture_output=True, text=True, check=False)
     return done.stdout.partition("\n")[0] or None
 
 

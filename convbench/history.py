@@ -190,6 +190,7 @@ def _read(folder: Path, places: dict[str, int], known: dict[str, dict[str, Any]]
             if place is None:
                 stored.elsewhere.add(content["commit_hash"])
                 continue
+            found = []
             for name, row in content["results"].items():
                 entry = dict(zip(content["result_columns"], row, strict=False))
                 benchmark = known.get(name)
@@ -199,13 +200,16 @@ def _read(folder: Path, places: dict[str, int], known: dict[str, dict[str, Any]]
                 for params, value, low, high in _cells(entry):
                     if not isinstance(value, (int, float)) or not 0 < value < math.inf:
                         continue
-                    key = content["env_name"], name, params
-                    stored.values[key][place] = value
-                    stored.measured.add(place)
-                    if low is not None and high is not None:
-                        stored.spreads[key].append((high - low) / 2 / value)
+                    spread = None if low is None or high is None else (high - low) / 2 / value
+                    found.append(((content["env_name"], name, params), value, spread))
         except (OSError, KeyError, TypeError, AttributeError, ValueError) as error:
             results.warn(results.Unreadable(f"{folder.name}/{path.name} is not a whole results file of asv: {error!r}"))
+            continue
+        for key, value, spread in found:  # of whole files alone
+            stored.values[key][place] = value
+            stored.measured.add(place)
+            if spread is not None:
+                stored.spreads[key].append(spread)
     return stored
 
 

@@ -103,7 +103,10 @@ def _start(project: Project, verb: str, arguments: list[str], errors: IO[str], *
 
 def _events(process: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
     for line in process.stdout or ():
-        yield json.loads(line)
+        try:
+            yield json.loads(line)
+        except ValueError:
+            raise click.ClickException(f"the suite said what is no answer: {line.strip()[:100]!r}") from None
 
 
 def _shown(

@@ -1,4 +1,4 @@
-"""impls.conv2d and cpu.auto: the measured problems most like a call decide, or a rule without any; explain() tells."""
+"""impls.conv2d and cpu.auto: measured problems decide, those most like a call above all, or a rule; explain() tells."""
 
 import itertools
 import json
@@ -118,19 +118,39 @@ def test_all_that_was_measured_decides_and_what_was_measured_itself_alone(seed, 
     times = [{name: 10 ** chance.uniform(-6, -5) for name in names} for _ in range(count)]
     every = [choice.measured(tuning._entry(p.label, t)) for p, t in zip(draw.draw(count, seed), times, strict=True)]
     known, other = choice.Known(tuple(every)), asked(draw.draw(1, seed + 1)[0])
-    assume(choice.place(other) not in [choice.place(one.problem) for one in every])
+    assume(other not in [one.problem for one in every])
     alike, expected = known.expect(other)
     assert len(alike) == min(count, choice.ALIKE)
     taken = np.log([[one.behind(name) for name in expected] for one in every])
     ridge = ridges.KernelRidge(alpha=choice.UNCERTAIN, kernel="laplacian", gamma=1)
     ridge.fit([choice.place(one.problem) for one in every], taken - taken.mean(axis=0))
     logarithms = ridge.predict([choice.place(other)])[0] + taken.mean(axis=0)
-    logarithms += np.log([choice.CAUTION if name == "cpu.torch" else 1 for name in expected])
     assert np.log(list(expected.values())) == pytest.approx(logarithms, abs=1e-9)
-    assert list(expected.values()) == sorted(expected.values())
+    order = [late * (choice.CAUTION if name == "cpu.torch" else 1) for name, late in expected.items()]
+    assert order == sorted(order)
     for one in every:
-        alike, _ = known.expect(one.problem)
-        assert (len(alike), choice.place(alike[0].problem)) == (1, choice.place(one.problem))
+        assert known.expect(one.problem)[0] == (one,)
+
+
+def test_a_problem_in_the_place_of_another_is_not_that_problem():
+    """Strides that differ in their order, of one product: whoever decides alone must be the problem itself."""
+    times = {"cpu.shift": 1.0, "cpu.fft": 1.5}
+    one, other = (
+        choice.measured(entry([1, 8, 9, 9], [8, 8, 3, 3], times, stride=list(s), padding=1)) for s in ((1, 2), (2, 1))
+    )
+    assert choice.Known((one, other)).expect(other.problem)[0] == (other,)
+    assert choice.Known((one,)).expect(other.problem)[1]["cpu.fft"] == pytest.approx(1.5)
+    assert choice.Known((one,)).expect(one.problem._replace(dtype="float64"))[0] == (one,)
+
+
+def test_torch_is_left_for_those_alone_who_should_be_faster_by_more_than_a_little(table):
+    near = entry([1, 64, 56, 56], [64, 64, 5, 5], {"cpu.shift": 100.0, "cpu.torch": 101.0})
+    table({("avx9", 1): [near]})
+    itself, other = impls.explain((1, 64, 56, 56), (64, 64, 5, 5)), impls.explain((1, 64, 60, 60), (64, 64, 5, 5))
+    assert (itself.implementation.name, other.implementation.name) == ("cpu.shift", "cpu.torch")
+    assert "the runner-up is cpu.shift, expected to take 0.99 times as long, too little less to leave torch for it" in str(
+        other
+    )
 
 
 def test_exact_leaves_transforms_out(table):

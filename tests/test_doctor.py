@@ -5,6 +5,7 @@ import io
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -212,6 +213,12 @@ def test_frequency(system, files, boost):
     assert (found.governors, found.boost, found.mhz) == (("performance", "powersave"), boost, 3100)
 
 
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler is there")
+def test_a_compiler_with_options(system, monkeypatch):
+    monkeypatch.setenv("CC", "env cc -O2")
+    assert doctor._body(NOWHERE).compiler == doctor._compiler() is not None
+
+
 def test_a_compiler_that_is_not_there(system, monkeypatch):
     monkeypatch.setenv("CC", "no-such-compiler")
     found = doctor._body(NOWHERE)
@@ -295,6 +302,7 @@ def test_reasons_are_told_once(project):
         (None, "other has no `python -m benchmarks doctor`"),
         ("import sys; sys.exit('no verb is called that')", "no verb is called that"),
         ("""print('{"error": "broken"}')""", "broken"),
+        ("print('good morning')", "the suite said what is no answer: 'good morning'"),
     ],
 )
 def test_a_suite_that_says_nothing(project, program, words):

@@ -347,9 +347,16 @@ def test_mistakes(project, arguments, words):
     assert words in sentence(run(project, *arguments))
 
 
-def test_a_corrupt_file_is_named_and_passed_over(project):
+@pytest.mark.parametrize("cut", ["at once", "in its middle"])
+def test_a_corrupt_file_is_named_and_passed_over(project, cut):
+    """Whole: what stands before the damage counts no more than the rest."""
     broken = project.results / "box" / "00000000-env.json"
-    broken.write_text("{")
+    content = json.loads(project.path.read_text())
+    column = content["result_columns"].index("result")
+    first = next(iter(content["results"].values()))
+    slow = [*first[:column], [1e3 * value for value in first[column]], *first[column + 1 :]]
+    content["results"] = dict.fromkeys(content["results"], slow) | {"z.last": 5}
+    broken.write_text("{" if cut == "at once" else json.dumps(content))
     try:
         done = run(project)
     finally:

@@ -297,22 +297,33 @@ def texts(path):
     return "\n".join(element.text or "" for element in ElementTree.parse(path).iter())
 
 
-STAGES = {"numpy.to_patch", "numpy.convolve", "numpy.finish", "pillow_images.decode", "stages.resize", "stages.paste"}
-
-
-def test_a_trace_shows_stages_where_no_torch_is(tmp_path):
+@pytest.mark.parametrize(
+    ("operation", "name", "stages"),
+    [
+        (
+            "preprocess",
+            "cpu.numpy",
+            "numpy.to_patch numpy.convolve numpy.finish pillow_images.decode stages.resize stages.paste",
+        ),
+        (
+            "train_step",
+            "cpu.auto",
+            "networks.loss layers.forward auto.conv2d cython_direct.conv2d_backward cython_fused.adam_step",
+        ),
+    ],
+)
+def test_a_trace_shows_stages_where_no_torch_is(tmp_path, operation, name, stages):
     need("trace")
     file = tmp_path / "a.json"
-    done = convbench("cpu.numpy", PROBLEMS["preprocess"], "--operation=preprocess", f"--trace={file}", "--calls=3")
+    done = convbench(name, PROBLEMS[operation], "--operation", operation, f"--trace={file}", "--calls=3")
     assert (done.returncode, done.stderr) == (0, "")
     events = [each for each in json.loads(file.read_text())["traceEvents"] if each.get("cat") == "user_annotation"]
-    calls = [each for each in events if each["name"].startswith("cpu.numpy on ")]
+    calls = [each for each in events if each["name"].startswith(f"{name} on ")]
     assert len(calls) == 3
     for call in calls:
-        inside = [
-            each for each in events if call["ts"] <= each["ts"] and each["ts"] + each["dur"] <= call["ts"] + call["dur"]
-        ]
-        assert {each["name"] for each in inside} >= STAGES
+        start, end = call["ts"], call["ts"] + call["dur"]
+        inside = {each["name"] for each in events if start <= each["ts"] and each["ts"] + each["dur"] <= end}
+        assert inside >= set(stages.split())
 
 
 INSIDE = {  # of the call graph and the flame graph: Python's frames and, where there are some, compiled ones

@@ -122,6 +122,8 @@ def test_a_folder_of_ones_own(tmp_path, monkeypatch):
     assert str(tmp_path) in made.call.args[0][0]
     made.block(1)
     made.verify(made.block.output)
+    with pytest.raises(cell.Skip, match=r"^no input: tile .* is not packed: pack its folder once with "):
+        ReadBatch("read_batch", Batch(3)).check(load("cpu.memmap"), {"pool": 1})
     assert not list(tmp_path.glob("tiles.*"))  # nothing is packed there unasked
 
 

@@ -1,4 +1,4 @@
-"""Which implementation computes a problem fastest: by the measured problems that are most like it, or by rule.
+"""Which implementation computes a problem fastest: by measured problems, the more the more they are like it, or by rule.
 
 The measurements are cpu/auto.toml, a table for each instruction set and number of threads, written by `make tune`. They
 are of float32, and hold for the compiled kernels alone; where these are missing, rules say what is best of what is there.
@@ -23,8 +23,8 @@ from impls.conv2d import arguments
 TABLE = Path(__file__).parent / "cpu" / "auto.toml"
 TRANSFORMS = ("winograd", "fft")  # families that round more than a sum of products
 
-# What any machine can do, for problems of three kinds: first who was no slower than torch on every machine that was measured,
-# then who is fastest without torch; NumPy alone is needed for the last of each.
+# What any machine can do, for problems of three kinds: first who was ahead of torch on most of its problems on every machine
+# that was measured, or torch; then who is fastest without it; NumPy alone is needed for the last of each.
 RULES = {
     "few channels": ["cpu.cython_direct", "cpu.numba_direct", "cpu.opencv", "cpu.torch", "cpu.shift_matmul"],
     "3x3 layer": ["cpu.cython_winograd", "cpu.numba_winograd", "cpu.torch", "im2col.strided"],
@@ -133,18 +133,18 @@ class Known:
     def expect(self, problem: Problem) -> tuple[tuple[Measured, ...], dict[str, float]]:
         """The measured problems most like another, and how many times as long as the fastest everybody should take on it.
 
-        The least come first in both. A problem that was itself measured decides alone.
+        The nearest and the least come first, torch though somebody is expected to be a little faster. A problem that was
+        itself measured decides alone.
         """
         distances = self._distances(place(problem))
         order = distances.argsort(kind="stable")[:ALIKE]
-        nearest = self.problems[order[0]]
-        if distances[order[0]] == 0:
-            return (nearest,), {name: nearest.behind(name) for name in nearest.times}
+        alike = tuple(self.problems[i] for i in order)
+        for one in alike:
+            if one.problem == problem._replace(dtype=one.problem.dtype):
+                return (one,), {name: one.behind(name) for name in one.times}
         names, mean, drawn = self._fit
         expected = dict(zip(names, np.exp(mean + np.exp(-distances) @ drawn).tolist(), strict=True))
-        if "cpu.torch" in expected:
-            expected["cpu.torch"] *= CAUTION
-        return tuple(self.problems[i] for i in order), dict(sorted(expected.items(), key=lambda one: one[1]))
+        return alike, dict(sorted(expected.items(), key=lambda one: one[1] * (CAUTION if one[0] == "cpu.torch" else 1)))
 
 
 @dataclass(frozen=True)
@@ -163,10 +163,10 @@ class Table:
 class Choice:
     """The implementation that a problem gets, and why.
 
-    expected: all that can compute it, the best first, and how many times as long as the fastest each should take by the
-    measured problems that are most `alike`, the nearest first, in `table`; infinite for who was not among the fast of any.
-    Where a rule decides, alike is empty, table None and all expected are infinite. why: the rule, and why no measurement
-    decides. passed_over: what cannot run here, and why.
+    expected: all that can compute it, the best first, and how many times as long as the fastest each should take by all
+    measured problems in `table`, of which those that are most `alike` count most, the nearest first; infinite for who was not
+    among the fast of any. Where a rule decides, alike is empty, table None and all expected are infinite. why: the rule, and
+    why no measurement decides. passed_over: what cannot run here, and why.
     """
 
     problem: Problem
@@ -191,6 +191,7 @@ class Choice:
         if second:
             slower = self.expected[second] / self.expected[picked]  # not a number by rule
             told = f", expected to take {slower:.3g} times as long" if math.isfinite(slower) else ""
+            told += ", too little less to leave torch for it" if slower < 1 else ""
             lines.append(f"the runner-up is {second}{told}")
         lines += ["the measured problems most like it, the nearest first:"] * bool(self.alike)
         for one in self.alike:

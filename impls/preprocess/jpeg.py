@@ -23,9 +23,10 @@ def shape(jpeg: bytes) -> tuple[int, int]:
         raise BadImage("is not a JPEG")
     found, place = None, 2
     try:
-        while (marker := jpeg[place + 1]) != SCAN:
+        while jpeg[place : place + 2] != bytes((0xFF, SCAN)):
             if jpeg[place] != 0xFF:
                 raise BadImage("is damaged: its segments do not follow one another")
+            marker = jpeg[place + 1]
             if marker == 0xFF or marker in ALONE:  # fill bytes, and markers without a length
                 place += 1 if marker == 0xFF else 2
                 continue

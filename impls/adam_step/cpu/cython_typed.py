@@ -1,6 +1,6 @@
 """The four formulas in Cython with types, a loop for each: what types give without fusion, one thread.
 
-13 FLOPs an element; 8 reads and 3 writes of it in three passes; no extra memory. The ladder's rung between cpu.cython_untyped
+13 FLOPs an element; 7 reads and 3 writes of it in three passes; no extra memory. The ladder's rung between cpu.cython_untyped
 and cpu.cython_fused.
 """
 

@@ -1,7 +1,7 @@
 """Whichever implementation is fastest for the problem: by measurement, or by rule where nothing was measured.
 
 Selecting an algorithm by the features of a problem (Rice, The algorithm selection problem, Advances in Computers 15, 1976),
-here by the measured problems that are most alike: impls/conv2d/choice.py, auto.toml. FLOPs and extra memory: those of
+here by measured problems, the alike ones above all: impls/conv2d/choice.py, auto.toml. FLOPs and extra memory: those of
 the implementation that is picked. Picking takes a microsecond or two for shapes seen before.
 """
 
