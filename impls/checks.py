@@ -70,10 +70,15 @@ def dtype_name(dtype: Any) -> str:
 
 def plain(**settings: Any) -> tuple[Any, ...]:
     """Turn what stands for integers into integers, so that 1.0 is never found in a cache where 1 was put."""
-    return tuple(v if type(v) is int or type(v) is str else _integers(name, v) for name, v in settings.items())
+    return tuple(integers(name, value) for name, value in settings.items())
 
 
-def _integers(name: str, value: Any) -> int | tuple[int, ...]:
+def integers(name: str, value: Any) -> Any:
+    """What stands for an integer or for several as just these, and text as it is. Raises TypeError for anything else."""
+    if type(value) is tuple and len(value) == 2 and type(value[0]) is type(value[1]) is int:
+        return value  # what layers pass, found without a loop: this runs before every call
+    if type(value) is int or type(value) is str:
+        return value
     try:
         if isinstance(value, (tuple, list)):
             return tuple(int(index(number)) for number in value)

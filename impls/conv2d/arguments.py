@@ -40,13 +40,13 @@ def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, 
         weight_shape: tuple[int, ...],
         bias_shape: Any,
         dtype: Any,
-        settings: tuple[Any, Any, Any, Any],
+        *settings: Any,
     ) -> Geometry:
         name = checks.dtype_name(dtype)
         found = geometry(tuple(input_shape), tuple(weight_shape), *settings)
         if bias_shape is not None:
             checks.require_bias(bias_shape, found.output[1])
-        if limits and (reason := unsupported(limits, input_shape, weight_shape, *settings, name)):
+        if limits and (reason := unsupported(limits, input_shape, weight_shape, *settings, dtype=name)):
             raise NotImplementedError(reason)
         return found
 
@@ -66,13 +66,19 @@ def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, 
         dtype = input.dtype
         if dtype != weight.dtype or (bias is not None and dtype != bias.dtype):
             checks.require_one_dtype(input=input, weight=weight, bias=bias)
-        settings: tuple[Any, ...] = (stride, padding, dilation, groups)
-        if not type(stride) is type(padding) is type(dilation) is type(groups) is int:
-            settings = checks.plain(stride=stride, padding=padding, dilation=dilation, groups=groups)
-        found = meaning(input.shape, weight.shape, None if bias is None else bias.shape, dtype, settings)
+        if type(stride) is not int:
+            stride = checks.integers("stride", stride)
+        if type(padding) is not int:
+            padding = checks.integers("padding", padding)
+        if type(dilation) is not int:
+            dilation = checks.integers("dilation", dilation)
+        if type(groups) is not int:
+            groups = checks.integers("groups", groups)
+        bias_shape = None if bias is None else bias.shape
+        found = meaning(input.shape, weight.shape, bias_shape, dtype, stride, padding, dilation, groups)
         if found.elements * LARGEST_ITEM > checks.UNASKED:
             checks.require_room(arrays, found.elements, checks.dtype_name(dtype), "conv2d", input.shape, weight.shape)
-        return input, weight, bias, found.stride, found.padding, found.dilation, settings[3]
+        return input, weight, bias, found.stride, found.padding, found.dilation, groups
 
     return conv2d  # by this name, Python's own message about a missing argument names the operation
 

@@ -10,9 +10,12 @@ from impls.checks import Pair
 
 def tensor(array: np.ndarray) -> torch.Tensor:
     """Share the array's memory; copy what torch cannot share: read-only memory, steps backwards or between elements."""
-    if not array.flags.writeable or any(step < 0 or step % array.itemsize for step in array.strides):
-        array = np.array(array, order="C")
-    return torch.from_numpy(array)
+    if array.flags.writeable:
+        try:
+            return torch.from_numpy(array)
+        except ValueError:  # asked beforehand, it would be an eighth of a call of 100 us that finds the caches full
+            pass
+    return torch.from_numpy(np.array(array, order="C"))
 
 
 def kernels(weight: np.ndarray) -> torch.Tensor:

@@ -1,17 +1,18 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """The kernel of cpu.cython_direct: threads here, the tiles of each in _rows.h."""
 
-import numpy as np
-
 from impls import checks
 
 cimport openmp
 from cython cimport floating
 from cython.parallel cimport prange, threadid
+from libc.stdlib cimport free
+from libc.string cimport memset
 
 
 cdef extern from *:
     """
+    #include "_scratch.h"
     #include "_shape.h"
     #define REAL float
     #define SIZE 4
@@ -42,6 +43,7 @@ cdef extern from *:
     Py_ssize_t depthwise_work_double(const Shape*) nogil
     void depthwise_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, float*) nogil
     void depthwise_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, double*) nogil
+    void* scratch(size_t) nogil
     enum:
         VECTOR
     const char* INSTRUCTIONS
@@ -79,23 +81,30 @@ def rows(
         size = work_double(&g, pieces)
     past = output.nbytes >= PAST and <size_t> &output[0, 0, 0, 0] % VECTOR == 0
     checks.require_memory(threads * size * sizeof(floating), "cpu.cython_direct's padded copies")
-    cdef floating[:, ::1] work = np.empty((threads, size), np.asarray(output).dtype)
-    cdef Py_ssize_t[:, ::1] offsets = np.empty((threads, g.taps_x), np.intp)
-    for job in prange(images * pieces, nogil=True, schedule="static", num_threads=threads):
-        n = job // pieces // groups
-        k = job // pieces % groups
-        if floating is float:
-            band_float(
-                &g, &input[n, k * g.channels, 0, 0], &weight[k * g.outputs, 0, 0, 0], &bias[k * g.outputs],
-                &output[n, k * g.outputs, 0, 0], g.out_height * (job % pieces) // pieces,
-                g.out_height * (job % pieces + 1) // pieces, past, &offsets[threadid(), 0], &work[threadid(), 0],
-            )
-        else:
-            band_double(
-                &g, &input[n, k * g.channels, 0, 0], &weight[k * g.outputs, 0, 0, 0], &bias[k * g.outputs],
-                &output[n, k * g.outputs, 0, 0], g.out_height * (job % pieces) // pieces,
-                g.out_height * (job % pieces + 1) // pieces, past, &offsets[threadid(), 0], &work[threadid(), 0],
-            )
+    size = (size + 15) // 16 * 16  # whole cache lines, lest threads write to one
+    cdef floating* work = <floating*> scratch(threads * size * sizeof(floating))
+    cdef Py_ssize_t* offsets = <Py_ssize_t*> scratch(threads * g.taps_x * sizeof(Py_ssize_t))
+    try:
+        if work == NULL or offsets == NULL:
+            raise MemoryError("cpu.cython_direct's padded copies do not fit in memory")
+        for job in prange(images * pieces, nogil=True, schedule="static", num_threads=threads):
+            n = job // pieces // groups
+            k = job // pieces % groups
+            if floating is float:
+                band_float(
+                    &g, &input[n, k * g.channels, 0, 0], &weight[k * g.outputs, 0, 0, 0], &bias[k * g.outputs],
+                    &output[n, k * g.outputs, 0, 0], g.out_height * (job % pieces) // pieces,
+                    g.out_height * (job % pieces + 1) // pieces, past, offsets + threadid() * g.taps_x, work + threadid() * size,
+                )
+            else:
+                band_double(
+                    &g, &input[n, k * g.channels, 0, 0], &weight[k * g.outputs, 0, 0, 0], &bias[k * g.outputs],
+                    &output[n, k * g.outputs, 0, 0], g.out_height * (job % pieces) // pieces,
+                    g.out_height * (job % pieces + 1) // pieces, past, offsets + threadid() * g.taps_x, work + threadid() * size,
+                )
+    finally:
+        free(work)
+        free(offsets)
 
 
 def channels(
@@ -111,17 +120,24 @@ def channels(
     cdef Py_ssize_t threads = openmp.omp_get_max_threads(), lanes = VECTOR // sizeof(floating), size, blocks, job, n, c
     size = depthwise_work_float(&g) if floating is float else depthwise_work_double(&g)
     blocks = (groups + lanes - 1) // lanes
-    cdef floating[:, ::1] work = np.zeros((threads, size), np.asarray(output).dtype)
-    for job in prange(output.shape[0] * blocks, nogil=True, schedule="static", num_threads=threads):
-        n = job // blocks
-        c = job % blocks * lanes
-        if floating is float:
-            depthwise_float(
-                &g, &input[n, c, 0, 0], &weight[c, 0, 0, 0], &bias[c], &output[n, c, 0, 0], min(lanes, groups - c),
-                &work[threadid(), 0],
-            )
-        else:
-            depthwise_double(
-                &g, &input[n, c, 0, 0], &weight[c, 0, 0, 0], &bias[c], &output[n, c, 0, 0], min(lanes, groups - c),
-                &work[threadid(), 0],
-            )
+    size = (size + 15) // 16 * 16
+    cdef floating* work = <floating*> scratch(threads * size * sizeof(floating))
+    try:
+        if work == NULL:
+            raise MemoryError("cpu.cython_direct's images of 16 channels do not fit in memory")
+        memset(work, 0, threads * size * sizeof(floating))
+        for job in prange(output.shape[0] * blocks, nogil=True, schedule="static", num_threads=threads):
+            n = job // blocks
+            c = job % blocks * lanes
+            if floating is float:
+                depthwise_float(
+                    &g, &input[n, c, 0, 0], &weight[c, 0, 0, 0], &bias[c], &output[n, c, 0, 0], min(lanes, groups - c),
+                    work + threadid() * size,
+                )
+            else:
+                depthwise_double(
+                    &g, &input[n, c, 0, 0], &weight[c, 0, 0, 0], &bias[c], &output[n, c, 0, 0], min(lanes, groups - c),
+                    work + threadid() * size,
+                )
+    finally:
+        free(work)

@@ -8,10 +8,12 @@ from impls import checks
 cimport openmp
 from cython cimport floating
 from cython.parallel cimport prange, threadid
+from libc.stdlib cimport free
 
 
 cdef extern from *:
     """
+    #include "_scratch.h"
     #include "_shape.h"
     #define REAL float
     #define SIZE 4
@@ -38,10 +40,37 @@ cdef extern from *:
     void pack_double(const double*, Py_ssize_t, Py_ssize_t, double*) nogil
     void pieces_float(const Shape*, const float*, Py_ssize_t, Py_ssize_t, const Py_ssize_t*, Py_ssize_t, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t) nogil
     void pieces_double(const Shape*, const double*, Py_ssize_t, Py_ssize_t, const Py_ssize_t*, Py_ssize_t, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t) nogil
+    void* scratch(size_t) nogil
     enum:
         VECTOR
 
 cdef Py_ssize_t WORK = 8 << 20  # bytes of padded images
+cdef Py_ssize_t NEAR = 256 << 10  # bytes of padded images that stay in a core's own cache
+
+
+cdef inline void pack_block(const floating* weight, Py_ssize_t taps, Py_ssize_t outputs, floating* packed) noexcept nogil:
+    if floating is float:
+        pack_float(weight, taps, outputs, packed)
+    else:
+        pack_double(weight, taps, outputs, packed)
+
+
+cdef inline void pad_plane(const Shape* g, const floating* input, floating* padded, Py_ssize_t height, Py_ssize_t width) noexcept nogil:
+    if floating is float:
+        pad_float(g, input, padded, height, width)
+    else:
+        pad_double(g, input, padded, height, width)
+
+
+cdef inline void sum_pieces(
+    const Shape* g, const floating* input, Py_ssize_t pitch, Py_ssize_t image, const Py_ssize_t* places, Py_ssize_t taps,
+    const floating* packed, const floating* bias, floating* output, Py_ssize_t out_image, Py_ssize_t outputs, Py_ssize_t near,
+    Py_ssize_t far,
+) noexcept nogil:
+    if floating is float:
+        pieces_float(g, input, pitch, image, places, taps, packed, bias, output, out_image, outputs, near, far)
+    else:
+        pieces_double(g, input, pitch, image, places, taps, packed, bias, output, out_image, outputs, near, far)
 
 
 def pack(const floating[:, :, :, ::1] weight, Py_ssize_t groups):
@@ -53,10 +82,7 @@ def pack(const floating[:, :, :, ::1] weight, Py_ssize_t groups):
     )
     for job in prange(groups * blocks, nogil=True, schedule="static"):
         k = job // blocks * outputs + job % blocks * 2 * lanes
-        if floating is float:
-            pack_float(&weight[k, 0, 0, 0], taps, outputs - job % blocks * 2 * lanes, &packed[job, 0, 0])
-        else:
-            pack_double(&weight[k, 0, 0, 0], taps, outputs - job % blocks * 2 * lanes, &packed[job, 0, 0])
+        pack_block(&weight[k, 0, 0, 0], taps, outputs - job % blocks * 2 * lanes, &packed[job, 0, 0])
     return np.asarray(packed)
 
 
@@ -77,69 +103,100 @@ def conv2d(
     cdef Py_ssize_t taps = g.channels * g.taps_y * g.taps_x, images = input.shape[0], image = output.shape[1] * g.out_height * g.out_width
     cdef Py_ssize_t height = (g.out_height - 1) * g.stride_y + (g.taps_y - 1) * g.dilation_y + 1
     cdef Py_ssize_t width = (g.out_width - 1) * g.stride_x + (g.taps_x - 1) * g.dilation_x + 1
-    cdef bint padded = g.top > 0 or g.left > 0 or height > g.height or width > g.width
-    cdef Py_ssize_t plane, first, count, most = images, jobs, blocks, cuts, group, job, k, n, near, far
+    cdef bint padded = g.top > 0 or g.left > 0 or height > g.height or width > g.width, ready = packed is not None
+    # Threads that each have groups of their own need not wait for each other; where there are too few, they share one.
+    cdef bint own = groups > 1 and (groups * images >= 4 * threads or groups * images % threads == 0)
+    cdef Py_ssize_t plane, first, count, most, jobs, blocks, block, cuts, group, job, k, n, i, near, far, mine, seen, factors_size
+    cdef floating* copies
+    cdef floating* work
     cdef const floating* source
     cdef const floating* factors
     if g.taps_y == g.taps_x == g.stride_y == g.stride_x == 1 and not padded:
         # Each output sees one place: an image is then one long row.
         g.height, g.width, g.out_height, g.out_width = 1, g.height * g.width, 1, g.out_height * g.out_width
         height, width = g.height, g.width
-    if padded:
-        plane = height * width
+    if not padded:
+        height, width = g.height, g.width
+    plane = height * width
+    most = images
+    if own:
+        # As many images at a time as the cache holds, but not so many that a thread has none.
+        most = min(max(1, NEAR // (g.channels * plane * sizeof(floating))), max(1, groups * images // (4 * threads)), images)
+    elif padded:
         most = min(images, max(1, WORK // (g.channels * plane * sizeof(floating))))
-    else:
-        width, plane = g.width, g.height * g.width
-    needed = ((most * g.channels * plane if padded else 0) + (0 if packed is not None else threads * (taps + lanes) * pair))
+    mine = most * g.channels * plane if padded else 0  # numbers of padded images, of each thread where they are its own
+    factors_size = 0 if ready else (taps + lanes) * pair
     checks.require_memory(
-        needed * sizeof(floating) + input.nbytes + output.nbytes, "cpu.cython_packed's padded images and packed weights"
+        (mine * (threads if own else 1) + threads * factors_size) * sizeof(floating) + input.nbytes + output.nbytes,
+        "cpu.cython_packed's padded images and packed weights",
     )
-    places_of = np.arange(g.channels)[:, None, None] * plane
-    places_of = places_of + np.arange(g.taps_y)[:, None] * (g.dilation_y * width) + np.arange(g.taps_x) * g.dilation_x
-    cdef Py_ssize_t[::1] places = places_of.reshape(-1).astype(np.intp)
-    cdef floating[:, :, ::1] copies = np.empty((most if padded else 0, g.channels, plane), np.asarray(output).dtype)
-    cdef floating[:, ::1] work = np.empty(
-        (threads, 0 if packed is not None else (taps + lanes) * pair), np.asarray(output).dtype
-    )
+    seen = (g.channels if padded else input.shape[1]) * plane  # from an image to the next
+    jobs = pieces_of_float(&g) if floating is float else pieces_of_double(&g)
     blocks = (g.outputs + pair - 1) // pair
-    for group in range(groups):
-        for first in range(0, images, most):
-            count = min(most, images - first)
-            if padded:
-                for job in prange(count * g.channels, nogil=True, schedule="static", num_threads=threads):
-                    n = job // g.channels
-                    k = job % g.channels
-                    if floating is float:
-                        pad_float(&g, &input[first + n, group * g.channels + k, 0, 0], &copies[n, k, 0], height, width)
-                    else:
-                        pad_double(&g, &input[first + n, group * g.channels + k, 0, 0], &copies[n, k, 0], height, width)
-                source = &copies[0, 0, 0]
-            else:
+    cdef Py_ssize_t* places = <Py_ssize_t*> scratch(taps * sizeof(Py_ssize_t))
+    # Rounded up to cache lines, lest threads write to one.
+    mine = (mine + 15) // 16 * 16
+    copies = <floating*> scratch(mine * (threads if own else 1) * sizeof(floating))
+    work = <floating*> scratch(threads * factors_size * sizeof(floating))
+    try:
+        if places == NULL or copies == NULL or work == NULL:
+            raise MemoryError("cpu.cython_packed's padded images and packed weights do not fit in memory")
+        for i in range(taps):
+            k = i // (g.taps_y * g.taps_x)
+            places[i] = k * plane + i // g.taps_x % g.taps_y * g.dilation_y * width + i % g.taps_x * g.dilation_x
+        if own:
+            cuts = (images + most - 1) // most
+            for job in prange(groups * cuts, nogil=True, schedule="dynamic", num_threads=threads):
+                group = job // cuts
+                first = job % cuts * most
+                count = min(most, images - first)
                 source = &input[first, group * g.channels, 0, 0]
-            # A block of output channels, cut where there are too few of them for the threads.
-            jobs = count * (pieces_of_float(&g) if floating is float else pieces_of_double(&g))
-            cuts = max(1, min(jobs, (2 * threads + blocks - 1) // blocks if threads > 1 else 1))
-            for job in prange(blocks * cuts, nogil=True, schedule="dynamic", num_threads=threads):
-                k = job // cuts * pair
-                near = jobs * (job % cuts) // cuts
-                far = jobs * (job % cuts + 1) // cuts
-                if packed is not None:
-                    factors = &packed[group * blocks + job // cuts, 0, 0]
-                else:
-                    if floating is float:
-                        pack_float(&weight[group * g.outputs + k, 0, 0, 0], taps, g.outputs - k, &work[threadid(), 0])
+                if padded:
+                    for i in range(count * g.channels):
+                        pad_plane(
+                            &g, &input[first + i // g.channels, group * g.channels + i % g.channels, 0, 0],
+                            copies + threadid() * mine + i * plane, height, width,
+                        )
+                    source = copies + threadid() * mine
+                for block in range(blocks):
+                    k = group * g.outputs + block * pair
+                    if ready:
+                        factors = &packed[group * blocks + block, 0, 0]
                     else:
-                        pack_double(&weight[group * g.outputs + k, 0, 0, 0], taps, g.outputs - k, &work[threadid(), 0])
-                    factors = &work[threadid(), 0]
-                if floating is float:
-                    pieces_float(
-                        &g, source, width, (g.channels if padded else input.shape[1]) * plane, &places[0], taps, factors,
-                        &bias[group * g.outputs + k], &output[first, group * g.outputs + k, 0, 0], image,
-                        min(pair, g.outputs - k), near, far,
+                        pack_block(&weight[k, 0, 0, 0], taps, g.outputs - block * pair, work + threadid() * factors_size)
+                        factors = work + threadid() * factors_size
+                    sum_pieces(
+                        &g, source, width, seen, places, taps, factors, &bias[k], &output[first, k, 0, 0], image,
+                        min(pair, g.outputs - block * pair), 0, count * jobs,
                     )
-                else:
-                    pieces_double(
-                        &g, source, width, (g.channels if padded else input.shape[1]) * plane, &places[0], taps, factors,
-                        &bias[group * g.outputs + k], &output[first, group * g.outputs + k, 0, 0], image,
-                        min(pair, g.outputs - k), near, far,
+            return
+        for group in range(groups):
+            for first in range(0, images, most):
+                count = min(most, images - first)
+                source = &input[first, group * g.channels, 0, 0]
+                if padded:
+                    for job in prange(count * g.channels, nogil=True, schedule="static", num_threads=threads):
+                        pad_plane(
+                            &g, &input[first + job // g.channels, group * g.channels + job % g.channels, 0, 0],
+                            copies + job * plane, height, width,
+                        )
+                    source = copies
+                # A block of output channels, cut where there are too few of them for the threads.
+                cuts = max(1, min(count * jobs, (2 * threads + blocks - 1) // blocks if threads > 1 else 1))
+                for job in prange(blocks * cuts, nogil=True, schedule="dynamic", num_threads=threads):
+                    block = job // cuts
+                    k = group * g.outputs + block * pair
+                    if ready:
+                        factors = &packed[group * blocks + block, 0, 0]
+                    else:
+                        pack_block(&weight[k, 0, 0, 0], taps, g.outputs - block * pair, work + threadid() * factors_size)
+                        factors = work + threadid() * factors_size
+                    sum_pieces(
+                        &g, source, width, seen, places, taps, factors, &bias[k], &output[first, k, 0, 0], image,
+                        min(pair, g.outputs - block * pair), count * jobs * (job % cuts) // cuts,
+                        count * jobs * (job % cuts + 1) // cuts,
                     )
+    finally:
+        free(places)
+        free(copies)
+        free(work)

@@ -8,10 +8,12 @@ from impls import checks
 cimport openmp
 from cython cimport floating
 from cython.parallel cimport prange, threadid
+from libc.stdlib cimport free
 
 
 cdef extern from *:
     """
+    #include "_scratch.h"
     #include "_shape.h"
     #define REAL float
     #define SIZE 4
@@ -48,6 +50,7 @@ cdef extern from *:
     int finish_double(const Shape*, const Grouping*, const double*, const double*, const double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, const double*, double*, Py_ssize_t, double*) nogil
     int all_float(const Shape*, const Grouping*, const float*, Py_ssize_t, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, float*, float*) nogil
     int all_double(const Shape*, const Grouping*, const double*, Py_ssize_t, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, double*, double*) nogil
+    void* scratch(size_t) nogil
     enum:
         VECTOR
 
@@ -99,68 +102,79 @@ def conv2d(
     # Threads that share tiles read each other's caches, so each has its own where there are enough to be worth its transform of
     # the weights. In whole groups, as many rows of tiles at a time as the caches hold.
     bands = (total + w.rows - 1) // w.rows
-    own = total * w.tiles_x >= ENOUGH * threads
+    own = total * w.tiles_x >= ENOUGH * threads or groups >= 4 * threads or (groups > 1 and groups % threads == 0)
     most = max(1, WORK // (area * w.parts * sizeof(floating) * (threads if own else 1)))
     if own:
-        pieces = ((bands + most - 1) // most + threads - 1) // threads * threads
+        pieces = (bands + most - 1) // most
+        if groups < 4 * threads and groups % threads:
+            pieces = (pieces + threads - 1) // threads * threads
         most = (bands + pieces - 1) // pieces
     area *= min(most, bands) * w.parts
+    area = (area + 15) // 16 * 16  # whole cache lines, lest threads write to one
     most *= w.rows
     extra = winograd_work_float(&w) if floating is float else winograd_work_double(&w)
+    extra = (extra + 15) // 16 * 16
     needed = (area * (threads if own else 1) + threads * extra) * sizeof(floating) + input.nbytes + output.nbytes
     checks.require_memory(needed, "Winograd's tiles, products and weights")
-    cdef floating[:, ::1] tiles = np.empty((threads if own else 1, area), np.asarray(output).dtype)
-    cdef floating[:, ::1] work = np.empty((threads, extra), np.asarray(output).dtype)
     blocks = (g.outputs + pair - 1) // pair
-    for group in range(groups):
-        for job in prange(pieces if own else 0, nogil=True, schedule="dynamic", num_threads=threads):
-            near = bands * job // pieces * w.rows
-            far = min(bands * (job + 1) // pieces * w.rows, total)
+    cdef floating* tiles = <floating*> scratch(area * (threads if own else 1) * sizeof(floating))
+    cdef floating* work = <floating*> scratch(threads * extra * sizeof(floating))
+    try:
+        if tiles == NULL or work == NULL:
+            raise MemoryError("Winograd's tiles, products and weights do not fit in memory")
+        for job in prange(groups * pieces if own else 0, nogil=True, schedule="dynamic", num_threads=threads):
+            group = job // pieces
+            near = bands * (job % pieces) // pieces * w.rows
+            far = min(bands * (job % pieces + 1) // pieces * w.rows, total)
             k = group * g.outputs
             if near < far:
                 if floating is float:
                     lost += all_float(
                         &g, &w, &input[0, group * g.channels, 0, 0], in_image, &weight[k, 0, 0, 0],
                         &packed[group * blocks, 0] if packed is not None else NULL, &bias[k], &output[0, k, 0, 0], image,
-                        near, far - near, &tiles[threadid(), 0], &work[threadid(), 0],
+                        near, far - near, tiles + threadid() * area, work + threadid() * extra,
                     )
                 else:
                     lost += all_double(
                         &g, &w, &input[0, group * g.channels, 0, 0], in_image, &weight[k, 0, 0, 0],
                         &packed[group * blocks, 0] if packed is not None else NULL, &bias[k], &output[0, k, 0, 0], image,
-                        near, far - near, &tiles[threadid(), 0], &work[threadid(), 0],
+                        near, far - near, tiles + threadid() * area, work + threadid() * extra,
                     )
-        for first in range(0, 0 if own else total, most):
-            count = min(most, total - first)
-            for job in prange(count * w.blocks, nogil=True, schedule="static", num_threads=threads):
-                row = job // w.blocks
-                if floating is float:
-                    transform_tiles_float(
-                        &g, &w, &input[(first + row) // w.tiles_y, group * g.channels, 0, 0], job % w.blocks,
-                        (first + row) % w.tiles_y * 4 - g.top, row, &tiles[0, 0], &work[threadid(), 0],
-                    )
-                else:
-                    transform_tiles_double(
-                        &g, &w, &input[(first + row) // w.tiles_y, group * g.channels, 0, 0], job % w.blocks,
-                        (first + row) % w.tiles_y * 4 - g.top, row, &tiles[0, 0], &work[threadid(), 0],
-                    )
-            # A block of output channels, cut where there are too few of them for the threads.
-            jobs = (count + w.rows - 1) // w.rows * w.parts
-            cuts = max(1, min(jobs, (2 * threads + blocks - 1) // blocks if threads > 1 else 1))
-            for job in prange(blocks * cuts, nogil=True, schedule="dynamic", num_threads=threads):
-                k = group * g.outputs + job // cuts * pair
-                near = jobs * (job % cuts) // cuts
-                far = jobs * (job % cuts + 1) // cuts
-                if floating is float:
-                    lost += finish_float(
-                        &g, &w, &tiles[0, 0], &weight[k, 0, 0, 0],
-                        &packed[group * blocks + job // cuts, 0] if packed is not None else NULL, near, far, first, count,
-                        min(pair, (group + 1) * g.outputs - k), &bias[k], &output[0, k, 0, 0], image, &work[threadid(), 0],
-                    )
-                else:
-                    lost += finish_double(
-                        &g, &w, &tiles[0, 0], &weight[k, 0, 0, 0],
-                        &packed[group * blocks + job // cuts, 0] if packed is not None else NULL, near, far, first, count,
-                        min(pair, (group + 1) * g.outputs - k), &bias[k], &output[0, k, 0, 0], image, &work[threadid(), 0],
-                    )
+        for group in range(0 if own else groups):
+            for first in range(0, total, most):
+                count = min(most, total - first)
+                for job in prange(count * w.blocks, nogil=True, schedule="static", num_threads=threads):
+                    row = job // w.blocks
+                    if floating is float:
+                        transform_tiles_float(
+                            &g, &w, &input[(first + row) // w.tiles_y, group * g.channels, 0, 0], job % w.blocks,
+                            (first + row) % w.tiles_y * 4 - g.top, row, tiles, work + threadid() * extra,
+                        )
+                    else:
+                        transform_tiles_double(
+                            &g, &w, &input[(first + row) // w.tiles_y, group * g.channels, 0, 0], job % w.blocks,
+                            (first + row) % w.tiles_y * 4 - g.top, row, tiles, work + threadid() * extra,
+                        )
+                # A block of output channels, cut where there are too few of them for the threads.
+                jobs = (count + w.rows - 1) // w.rows * w.parts
+                cuts = max(1, min(jobs, (2 * threads + blocks - 1) // blocks if threads > 1 else 1))
+                for job in prange(blocks * cuts, nogil=True, schedule="dynamic", num_threads=threads):
+                    k = group * g.outputs + job // cuts * pair
+                    near = jobs * (job % cuts) // cuts
+                    far = jobs * (job % cuts + 1) // cuts
+                    if floating is float:
+                        lost += finish_float(
+                            &g, &w, tiles, &weight[k, 0, 0, 0],
+                            &packed[group * blocks + job // cuts, 0] if packed is not None else NULL, near, far, first, count,
+                            min(pair, (group + 1) * g.outputs - k), &bias[k], &output[0, k, 0, 0], image, work + threadid() * extra,
+                        )
+                    else:
+                        lost += finish_double(
+                            &g, &w, tiles, &weight[k, 0, 0, 0],
+                            &packed[group * blocks + job // cuts, 0] if packed is not None else NULL, near, far, first, count,
+                            min(pair, (group + 1) * g.outputs - k), &bias[k], &output[0, k, 0, 0], image, work + threadid() * extra,
+                        )
+    finally:
+        free(tiles)
+        free(work)
     return lost == 0

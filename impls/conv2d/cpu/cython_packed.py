@@ -3,8 +3,9 @@
 2 N K P Q (C/g) R S FLOPs. Vectors run along the output channels, for which the weights are packed anew at each call: 14
 pixels of two such vectors, or of one where that is all, are summed at once in registers, each pixel's input broadcast to
 them, so that any stride, dilation and kernel costs the same; the sums are transposed when they are stored (register
-blocking with packed weights as in Georganas et al., SC'18, arXiv 1808.05567). Padded images are copied first. In all,
-extra memory: 8 MB of padded images, or one where that is more, and for each thread the weights of 32 output channels.
+blocking with packed weights as in Georganas et al., SC'18, arXiv 1808.05567). Padded images are copied first. Threads have
+groups of their own where there are enough. In all, extra memory: 8 MB of padded images, or one where that is more, of a group
+for each thread where it has its own, and for each thread the weights of 32 output channels.
 """
 
 import numpy as np

@@ -15,7 +15,7 @@ from impls.conv2d.tensors import kernels, pad_unevenly, tensor
 @implementation(device="cpu", family="library", summary="torch.nn.functional.conv2d")
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
-    if input.dtype == "float64":  # for which torch has a patch matrix of the whole batch alone
+    if input.itemsize == 8:  # float64, for which torch has a patch matrix of the whole batch alone
         require_patches(input, weight.shape[2:], output_shape(input.shape, weight.shape, stride, padding, dilation)[2:])
     image, padding = pad_unevenly(tensor(input), padding)
     start = None if bias is None else tensor(bias)
