@@ -40,13 +40,17 @@ def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, 
         weight_shape: tuple[int, ...],
         bias_shape: Any,
         dtype: Any,
-        *settings: Any,
+        stride: Any,
+        padding: Any,
+        dilation: Any,
+        groups: int,
     ) -> Geometry:
         name = checks.dtype_name(dtype)
+        settings = stride, padding, dilation, groups
         found = geometry(tuple(input_shape), tuple(weight_shape), *settings)
         if bias_shape is not None:
             checks.require_bias(bias_shape, found.output[1])
-        if limits and (reason := unsupported(limits, input_shape, weight_shape, *settings, dtype=name)):
+        if limits and (reason := unsupported(limits, input_shape, weight_shape, *settings, name)):
             raise NotImplementedError(reason)
         return found
 
