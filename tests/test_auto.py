@@ -243,7 +243,7 @@ def test_numpy_alone_is_enough(tmp_path):
     shutil.copytree(PACKAGE, tmp_path / "impls", ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     found = python(BARE, tmp_path)
     assert found["same"] == [True, True]
-    assert "by rule: dense layer; the compiled kernels, for which measurements hold, are not there" in found["said"]
+    assert "by rule: small layer; the compiled kernels, for which measurements hold, are not there" in found["said"]
     assert re.search(r"cpu\.cython_packed cannot run here: .*pip install \.", found["said"])
 
 

@@ -23,12 +23,13 @@ from impls.conv2d import arguments
 TABLE = Path(__file__).parent / "cpu" / "auto.toml"
 TRANSFORMS = ("winograd", "fft")  # families that round more than a sum of products
 
-# What any machine can do, for problems of three kinds: first who was ahead of torch on most of its problems on every machine
+# What any machine can do, for problems of four kinds: first who was ahead of torch on most of its problems on every machine
 # that was measured, or torch; then who is fastest without it; NumPy alone is needed for the last of each.
 RULES = {
     "few channels": ["cpu.cython_direct", "cpu.numba_direct", "cpu.opencv", "cpu.torch", "cpu.shift_matmul"],
     "3x3 layer": ["cpu.cython_winograd", "cpu.numba_winograd", "cpu.torch", "im2col.strided"],
-    "dense layer": ["cpu.torch", "cpu.cython_packed", "cpu.numba_direct", "im2col.strided"],
+    "small layer": ["cpu.cython_packed", "cpu.torch", "cpu.numba_direct", "im2col.strided"],
+    "large layer": ["cpu.torch", "cpu.cython_packed", "cpu.numba_direct", "im2col.strided"],
 }
 ALIKE = 5  # measured problems that an explanation names
 UNCERTAIN = 0.05  # the variance of one measurement, beside 1 of all that differs from problem to problem
@@ -36,7 +37,9 @@ LATE = 3.0  # times the fastest: what counts for who took longer, or was not sam
 CAUTION = (
     0.97  # of what torch is expected to take: who beats it by less may well not, and nobody wants to be slower than torch
 )
-FEW = 8  # channels in and out of a group up to which vectors along them are not worth their packing
+FEW = 6  # channels in and out of a group up to which vectors along them are not worth their packing
+APART = 2  # stride up to which rows are worth their sorting into vectors
+SMALL = 10_000_000  # FLOPs up to which torch's way to its kernel is a good part of its time
 MANY = 16  # channels in and out from which on the products of a Winograd tile outweigh its transforms
 
 
@@ -241,7 +244,7 @@ def choose(problem: Problem, threads: int, exact: bool = False, by_rule: bool = 
     instructions = instruction_set()
     table = None if by_rule else _table(instructions, threads)
     alike, expected = table.known.expect(problem) if table else ((), {})
-    expected = {name: expected.get(name, math.inf) for name in (*expected, *RULES[kind], *RULES["dense layer"])}
+    expected = {name: expected.get(name, math.inf) for name in (*expected, *RULES[kind], *RULES["large layer"])}
     expected = {name: late for name, late in expected.items() if _computes(name, problem, exact)}
     passed_over = []
     for name, late in expected.items():
@@ -267,10 +270,12 @@ def _unmeasured(instructions: str | None, by_rule: bool) -> str:
 def _kind(problem: Problem) -> str:
     """Which of the rules holds."""
     channels, outputs = problem.weight[1], problem.weight[0] // problem.groups
-    if max(channels, outputs) <= FEW:
+    if max(channels, outputs) <= FEW and max(problem.stride) <= APART:
         return "few channels"
     plain = problem.weight[2:] == (3, 3) and problem.stride == problem.dilation == (1, 1)
-    return "3x3 layer" if plain and min(channels, outputs) >= MANY else "dense layer"
+    if plain and min(channels, outputs) >= MANY:
+        return "3x3 layer"
+    return "small layer" if 2 * math.prod(problem.output) * math.prod(problem.weight[1:]) <= SMALL else "large layer"
 
 
 @functools.cache
