@@ -40,6 +40,8 @@ INLINE void NAME(pixels)(const int halves, const int rows, const int columns, co
     for (ptrdiff_t tap = 0; tap < taps; tap++, packed += PAIR) {
         const REAL *seen = input + places[tap];
         const V first = NAME(load)(packed), second = NAME(load)(packed + LANES);
+        /* What the piece to the right sees last: planes of many channels are more streams than the machine's own prefetcher follows. */
+        __builtin_prefetch(seen + (2 * columns - 1) * stride);
         _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
         {
             const V x = NAME(splat)(seen[t / columns * jump + t % columns * stride]);
