@@ -44,6 +44,7 @@ cdef extern from *:
     void depthwise_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, float*) nogil
     void depthwise_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, double*) nogil
     void* scratch(size_t) nogil
+    Py_ssize_t apart(Py_ssize_t) nogil
     enum:
         VECTOR
     const char* INSTRUCTIONS
@@ -81,7 +82,7 @@ def rows(
         size = work_double(&g, pieces)
     past = output.nbytes >= PAST and <size_t> &output[0, 0, 0, 0] % VECTOR == 0
     checks.require_memory(threads * size * sizeof(floating), "cpu.cython_direct's padded copies")
-    size = (size + 15) // 16 * 16  # whole cache lines, lest threads write to one
+    size = apart(size)
     cdef floating* work = <floating*> scratch(threads * size * sizeof(floating))
     cdef Py_ssize_t* offsets = <Py_ssize_t*> scratch(threads * g.taps_x * sizeof(Py_ssize_t))
     try:
@@ -120,7 +121,7 @@ def channels(
     cdef Py_ssize_t threads = openmp.omp_get_max_threads(), lanes = VECTOR // sizeof(floating), size, blocks, job, n, c
     size = depthwise_work_float(&g) if floating is float else depthwise_work_double(&g)
     blocks = (groups + lanes - 1) // lanes
-    size = (size + 15) // 16 * 16
+    size = apart(size)
     cdef floating* work = <floating*> scratch(threads * size * sizeof(floating))
     try:
         if work == NULL:

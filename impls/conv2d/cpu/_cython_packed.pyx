@@ -41,6 +41,7 @@ cdef extern from *:
     void pieces_float(const Shape*, const float*, Py_ssize_t, Py_ssize_t, const Py_ssize_t*, Py_ssize_t, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t) nogil
     void pieces_double(const Shape*, const double*, Py_ssize_t, Py_ssize_t, const Py_ssize_t*, Py_ssize_t, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t) nogil
     void* scratch(size_t) nogil
+    Py_ssize_t apart(Py_ssize_t) nogil
     enum:
         VECTOR
 
@@ -71,6 +72,19 @@ cdef inline void sum_pieces(
         pieces_float(g, input, pitch, image, places, taps, packed, bias, output, out_image, outputs, near, far)
     else:
         pieces_double(g, input, pitch, image, places, taps, packed, bias, output, out_image, outputs, near, far)
+
+
+cdef inline void sum_block(
+    const Shape* g, const floating* input, Py_ssize_t pitch, Py_ssize_t image, const Py_ssize_t* places, Py_ssize_t taps,
+    const floating* weight, const floating* packed, floating* work, const floating* bias, floating* output, Py_ssize_t out_image,
+    Py_ssize_t outputs, Py_ssize_t near, Py_ssize_t far,
+) noexcept nogil:
+    """sum_pieces() of the block of output channels that begins here, `outputs` of which are left; packed: or NULL, to pack now."""
+    cdef Py_ssize_t pair = 2 * VECTOR // sizeof(floating)
+    if packed == NULL:
+        pack_block(weight, taps, outputs, work)
+        packed = work
+    sum_pieces(g, input, pitch, image, places, taps, packed, bias, output, out_image, min(pair, outputs), near, far)
 
 
 def pack(const floating[:, :, :, ::1] weight, Py_ssize_t groups):
@@ -110,7 +124,6 @@ def conv2d(
     cdef floating* copies
     cdef floating* work
     cdef const floating* source
-    cdef const floating* factors
     if g.taps_y == g.taps_x == g.stride_y == g.stride_x == 1 and not padded:
         # Each output sees one place: an image is then one long row.
         g.height, g.width, g.out_height, g.out_width = 1, g.height * g.width, 1, g.out_height * g.out_width
@@ -134,8 +147,7 @@ def conv2d(
     jobs = pieces_of_float(&g) if floating is float else pieces_of_double(&g)
     blocks = (g.outputs + pair - 1) // pair
     cdef Py_ssize_t* places = <Py_ssize_t*> scratch(taps * sizeof(Py_ssize_t))
-    # Rounded up to cache lines, lest threads write to one.
-    mine = (mine + 15) // 16 * 16
+    mine = apart(mine)
     copies = <floating*> scratch(mine * (threads if own else 1) * sizeof(floating))
     work = <floating*> scratch(threads * factors_size * sizeof(floating))
     try:
@@ -160,14 +172,10 @@ def conv2d(
                     source = copies + threadid() * mine
                 for block in range(blocks):
                     k = group * g.outputs + block * pair
-                    if ready:
-                        factors = &packed[group * blocks + block, 0, 0]
-                    else:
-                        pack_block(&weight[k, 0, 0, 0], taps, g.outputs - block * pair, work + threadid() * factors_size)
-                        factors = work + threadid() * factors_size
-                    sum_pieces(
-                        &g, source, width, seen, places, taps, factors, &bias[k], &output[first, k, 0, 0], image,
-                        min(pair, g.outputs - block * pair), 0, count * jobs,
+                    sum_block(
+                        &g, source, width, seen, places, taps, &weight[k, 0, 0, 0],
+                        &packed[group * blocks + block, 0, 0] if ready else NULL, work + threadid() * factors_size, &bias[k],
+                        &output[first, k, 0, 0], image, g.outputs - block * pair, 0, count * jobs,
                     )
             return
         for group in range(groups):
@@ -186,14 +194,10 @@ def conv2d(
                 for job in prange(blocks * cuts, nogil=True, schedule="dynamic", num_threads=threads):
                     block = job // cuts
                     k = group * g.outputs + block * pair
-                    if ready:
-                        factors = &packed[group * blocks + block, 0, 0]
-                    else:
-                        pack_block(&weight[k, 0, 0, 0], taps, g.outputs - block * pair, work + threadid() * factors_size)
-                        factors = work + threadid() * factors_size
-                    sum_pieces(
-                        &g, source, width, seen, places, taps, factors, &bias[k], &output[first, k, 0, 0], image,
-                        min(pair, g.outputs - block * pair), count * jobs * (job % cuts) // cuts,
+                    sum_block(
+                        &g, source, width, seen, places, taps, &weight[k, 0, 0, 0],
+                        &packed[group * blocks + block, 0, 0] if ready else NULL, work + threadid() * factors_size, &bias[k],
+                        &output[first, k, 0, 0], image, g.outputs - block * pair, count * jobs * (job % cuts) // cuts,
                         count * jobs * (job % cuts + 1) // cuts,
                     )
     finally:

@@ -51,6 +51,7 @@ cdef extern from *:
     int all_float(const Shape*, const Grouping*, const float*, Py_ssize_t, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, float*, float*) nogil
     int all_double(const Shape*, const Grouping*, const double*, Py_ssize_t, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, double*, double*) nogil
     void* scratch(size_t) nogil
+    Py_ssize_t apart(Py_ssize_t) nogil
     enum:
         VECTOR
 
@@ -110,10 +111,9 @@ def conv2d(
             pieces = (pieces + threads - 1) // threads * threads
         most = (bands + pieces - 1) // pieces
     area *= min(most, bands) * w.parts
-    area = (area + 15) // 16 * 16  # whole cache lines, lest threads write to one
+    area = apart(area)
     most *= w.rows
-    extra = winograd_work_float(&w) if floating is float else winograd_work_double(&w)
-    extra = (extra + 15) // 16 * 16
+    extra = apart(winograd_work_float(&w) if floating is float else winograd_work_double(&w))
     needed = (area * (threads if own else 1) + threads * extra) * sizeof(floating) + input.nbytes + output.nbytes
     checks.require_memory(needed, "Winograd's tiles, products and weights")
     blocks = (g.outputs + pair - 1) // pair
