@@ -123,10 +123,12 @@ def require_bias(shape: tuple[int, ...], outputs: int) -> None:
 
 
 def outside(limits: Mapping[str, Any], actual: Mapping[str, Any]) -> str | None:
-    """Say in words which of the actual arguments is outside an implementation's limits, or None."""
+    """Say in words which of the actual arguments is outside an implementation's limits, or None. A set names several values."""
     for argument, only in limits.items():
-        if actual[argument] not in (only, (only, only)):
-            return f"{argument}={actual[argument]}: only {argument}={only} is supported"
+        choices, found = only if isinstance(only, set) else {only}, actual[argument]
+        if found not in choices and not (isinstance(found, tuple) and choices.issuperset(found)):
+            words = " or ".join(map(str, sorted(choices)))
+            return f"{argument}={found}: only {argument}={words} is supported"
     return None
 
 

@@ -133,7 +133,7 @@ def replaced(modules):
     """Let modules stand in sys.modules; what impls imports meanwhile for a GPU is imported anew, and forgotten after."""
 
     def forget():
-        names = [name for name in sys.modules if re.fullmatch(r"impls\.\w+\.((gpu|im2col)\..*|cupy_arrays)", name)]
+        names = [name for name in sys.modules if re.fullmatch(r"impls\.\w+\.((gpu|im2col)\..*|cupy_\w+)", name)]
         return {name: sys.modules.pop(name) for name in names}
 
     before = {name: sys.modules[name] for name in modules if name in sys.modules} | forget()
@@ -184,6 +184,7 @@ class RawKernel:
     static char stacks[1024][1 << 14];
     static unsigned int now;
     static void __syncthreads() {{ swapcontext(&threads[now], &all); }}
+    static void __syncwarp() {{ __syncthreads(); }}
     #define __global__
     #define __device__
     #define __shared__ static
@@ -243,7 +244,7 @@ class RawKernel:
         arguments = ", ".join(
             f"*(const {kind}*)given[{i}]" if kind != "T*" else f"*(T* const*)given[{i}]" for i, kind in enumerate(self.types)
         )
-        waits = "true" if "__syncthreads" in self.code else "false"
+        waits = "true" if re.search(r"__sync(threads|warp)\(", self.code) else "false"
         code = self.BLOCK_AFTER_BLOCK.format(code=self.code, name=self.name, arguments=arguments, waits=waits)
         return compiled(code, *self.flags).run
 

@@ -31,10 +31,11 @@ def pairs(low, high):
 @st.composite
 def problems(draw, limits):
     """A call within the limits."""
+    limits = {word: only if isinstance(only, set) else {only} if word in ("stride", "dilation") else only for word, only in limits.items()}
     groups, channels = draw(st.integers(1, 3)), limits.get("C/groups") or draw(st.integers(1, 5))
     outputs = draw(st.sampled_from([1, 2, 3, 4, 8]))
     taps = limits.get("kernel") or draw(pairs(1, 5) | st.sampled_from([(3, 3), (7, 7), (1, 9), (11, 2), (12, 12)]))
-    stride, dilation = ((1, 1) if "stride" in limits else draw(pairs(1, 3)) for _ in range(2))
+    stride, dilation = (draw(pairs(1, max(limits[word])) if word in limits else pairs(1, 3)) for word in ("stride", "dilation"))
     padding, longest = draw(pairs(0, 4)), draw(st.sampled_from([(9, 9), (20, 36), (3, 150)]))
     sides = [
         max(d * (count - 1) + 1 - 2 * around, 0) + draw(st.integers(1, most))

@@ -296,7 +296,8 @@ def calls(draw, limits):
         return st.one_of(number, st.tuples(number, number), st.tuples(number, number).map(list))
 
     def among(argument, strategy):
-        return draw(st.just(limits[argument]) if argument in limits else strategy)
+        only = limits.get(argument)
+        return draw(st.sampled_from(sorted(only)) if isinstance(only, set) else st.just(only) if argument in limits else strategy)
 
     groups = among("groups", st.integers(1, 3))
     stride = among("stride", pair(1, 4) if draw(st.booleans()) else st.sampled_from((1, (1, 1))))

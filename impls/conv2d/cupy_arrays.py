@@ -12,6 +12,9 @@ from cupy.lib.stride_tricks import as_strided
 from impls.checks import Pair
 
 WIDEST = 16  # bytes that a thread reads or writes at once
+REGISTERS = 160  # of a thread's 255, for its sums, its weights and a row of pixels ...
+OTHERS = 27  # ... and for everything else
+MULTIPROCESSOR = 1 << 16  # registers that the threads of its blocks share
 
 
 def pad(input: cupy.ndarray, padding: tuple[Pair, Pair]) -> cupy.ndarray:
@@ -49,8 +52,8 @@ def raw_kernel(source: str, name: str, dtype: str, **constants: Any) -> cupy.Raw
 
 
 def at_once(array: cupy.ndarray) -> int:
-    """How many elements of a contiguous array's rows may be read or written at once, wherever a multiple of that begins."""
-    return math.gcd(WIDEST // array.itemsize, array.shape[-1], array.data.ptr // array.itemsize)
+    """How many elements may be read or written at once where a contiguous array begins, and after any multiple of that."""
+    return math.gcd(WIDEST // array.itemsize, array.data.ptr // array.itemsize)
 
 
 def or_null(array: cupy.ndarray | None) -> Any:

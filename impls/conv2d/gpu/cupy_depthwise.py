@@ -1,10 +1,11 @@
-"""A raw CUDA kernel for layers whose every output sees one channel: tiles in shared memory, small images many a block.
+"""A raw CUDA kernel for outputs that see one channel: a warp streams down an image, its rows on their way while it sums.
 
-2 N K P Q R S FLOPs, no extra memory. A block copies tiles of input, with the zeros around them, into shared memory, each row
-128 bits at a time, and whole images, as many as make up a tile, where they are small: 7x7 images fill a block as 512x512
-ones do. Neighbouring threads then sum neighbouring columns of a few rows, for each of a channel's outputs from the same tile.
-The kernel is compiled for each tile and kernel size. A tile that shared memory cannot hold is read from where it lies.
-https://developer.nvidia.com/blog/using-shared-memory-cuda-cc/
+2 N K P Q R S FLOPs, no extra memory. A warp has a strip of columns, or several small images side by side. Rows of input are
+copied to shared memory without passing through registers, many rows before they are needed, with zeros around the image; so
+the memory is busy while a few warps sum, whatever the kernel's size. Each row is read once: it goes into the sums, in
+registers, of all rows of output that see it. The CUDA kernel is compiled for each kernel size, stride and width. What is
+too large for registers has one that sums an output a thread.
+https://docs.nvidia.com/cuda/parallel-thread-execution/#data-movement-and-conversion-instructions-cp-async
 """
 
 import functools
@@ -14,85 +15,259 @@ import cupy
 
 from impls.contract import implementation
 from impls.conv2d.arguments import output_shape
-from impls.conv2d.cupy_arrays import WIDEST, at_once, even, or_null, raw_kernel
+from impls.conv2d.cupy_arrays import MULTIPROCESSOR, OTHERS, REGISTERS, WIDEST, at_once, even, or_null, raw_kernel
+from impls.conv2d.cupy_pixels import pixel_by_pixel
 from impls.conv2d.devices import require_cupy
 
 require_cupy("gpu.cupy_depthwise")
 
-THREADS = 256  # of a block; a multiple of the warp that divides every multiprocessor's limit
-SHARED = 24 << 10  # bytes of a tile: so many that every multiprocessor has room for as many blocks as it has threads for
-WIDE, TALL = 128, 8  # columns of a tile, and rows that a thread sums, at most
-AREAS = (4096, 2048, 1024, 512, 256, 128, 64)  # outputs of a block, the first that fits and leaves enough blocks
-BUSY = 512  # blocks that keep a large device busy
+WARP = 32
+WARPS = 4  # of a block; each works for itself
+THREADS = WARP * WARPS
+SHARED = 47 << 10  # bytes of shared memory of a block, for its warps' copies
+FEWEST = 2  # warps of a block whose images are held whole
+AHEAD = 8  # copies that a warp has at most of the rows it streams over, each of as many as an output sees
+TALL = 128  # rows of output that it sums one after the other, fewer where the device ...
+BUSY = 1 << 11  # ... would have fewer warps than this
 
-SOURCE = r"""
-#define LINES ((HEIGHT - 1) * STRIDE_Y + (TAPS_Y - 1) * DILATION_Y + 1)  // rows of input that a tile of outputs sees
-#define PARTS ((SHIFT + (WIDTH - 1) * STRIDE_X + (TAPS_X - 1) * DILATION_X + LOAD) / LOAD)  // of each of them
-#define STRIPS (HEIGHT / ROWS)
+# LIVE rows of output see a row of input, SPAN_X columns of input are seen by a thread's outputs in a row.
+BOTH = r"""
+#define SIDE (16 / (int)sizeof(T))  // outputs of a thread, side by side
 
-struct alignas(LOAD * sizeof(T)) Loaded { T at[LOAD]; };
+struct alignas(16) Part { T at[SIDE]; };
+struct alignas(STORE * sizeof(T)) Stored { T at[STORE]; };
 
-extern "C" __global__ __launch_bounds__(THREADS) void conv2d(
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+typedef unsigned int Place;  // in shared memory, in bytes
+#define UNIT (int)sizeof(T)
+__device__ __forceinline__ Place place_of(T* at) { return (Place)__cvta_generic_to_shared(at); }
+
+// Copy LOAD elements to shared memory, or zeros: on the way until wait() says so.
+__device__ __forceinline__ void copy(const Place to, const T* from, const bool inside)
+{
+    const int bytes = inside ? LOAD * (int)sizeof(T) : 0;
+    if (LOAD * sizeof(T) == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(to), "l"(from), "r"(bytes) : "memory");
+    else if (LOAD * sizeof(T) == 8)
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" :: "r"(to), "l"(from), "r"(bytes) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" :: "r"(to), "l"(from), "r"(bytes) : "memory");
+}
+
+// What was copied since the last call of this belongs together.
+__device__ __forceinline__ void close() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
+// Until all threads of the warp have come here, and their copies are there but for the last LATER that were closed.
+template <int LATER> __device__ __forceinline__ void wait()
+{
+    asm volatile("cp.async.wait_group %0;" :: "n"(LATER) : "memory");
+    __syncwarp();
+}
+#else
+typedef T* Place;
+#define UNIT 1
+__device__ __forceinline__ Place place_of(T* at) { return at; }
+__device__ __forceinline__ void copy(const Place to, const T* from, const bool inside)
+{
+    #pragma unroll
+    for (int i = 0; i < LOAD; ++i) to[i] = inside ? from[i] : (T)0;
+}
+__device__ __forceinline__ void close() {}
+template <int LATER> __device__ __forceinline__ void wait() { __syncwarp(); }
+#endif
+
+// Add what row `line` of the STRIDE_Y rows that are new to row p of output has for the rows that see it; turn is p % LIVE.
+__device__ __forceinline__ void add(
+    T (&sum)[LIVE][SIDE], const T (&factors)[TAPS_Y * TAPS_X], const T* pixels, const int turn, const int line)
+{
+    #pragma unroll
+    for (int r = 0; r < TAPS_Y; ++r) {
+        if (r * DILATION_Y % STRIDE_Y != line) continue;
+        const int above = r * DILATION_Y / STRIDE_Y;  // rows of output between p and the one that sees it through r
+        #pragma unroll
+        for (int s = 0; s < TAPS_X; ++s)
+            #pragma unroll
+            for (int side = 0; side < SIDE; ++side)
+                sum[(turn - above + LIVE) % LIVE][side] += factors[r * TAPS_X + s] * pixels[side * STRIDE_X + s * DILATION_X];
+    }
+}
+"""
+
+STREAM = BOTH + r"""
+#define PARTS ((SHIFT + SPAN_X + SIDE - 1) / SIDE)  // of 128 bits, that a thread reads of a row
+#define LINES (LIVE * STRIDE_Y)  // rows of input that are copied together
+#define PIECES (IMAGES * PITCH / LOAD)  // that a row of all images is copied in
+#define MINE ((LINES * PIECES + 31) / 32)  // pieces of a thread
+
+extern "C" __global__ __launch_bounds__(32 * WARPS, RESIDENT) void conv2d(
     const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ output,
-    long long planes, int tiles_x, int tiles_y, int channels, int height, int width, int multiplier,
+    long long planes, int strips_x, int strips_y, int tall, int height, int width, int outputs,
     int out_height, int out_width, int top, int left)
 {
-    const unsigned int place = blockIdx.x / tiles_x;  // tiles along x, along y, then of planes
-    const INDEX q = (INDEX)(blockIdx.x % tiles_x) * WIDTH;
-    const INDEX p = (INDEX)(place % tiles_y) * HEIGHT;
-    const INDEX first = (INDEX)(place / tiles_y) * PLANES;
-    const INDEX y = p * STRIDE_Y - top, x = q * STRIDE_X - left - SHIFT;  // x is a multiple of LOAD
-#if STAGED
-    __shared__ Loaded tile[PLANES * LINES * PARTS];
-    #pragma unroll 4
-    for (int i = threadIdx.x; i < PLANES * LINES * PARTS; i += THREADS) {
-        const INDEX plane = first + i / (LINES * PARTS), row = y + i / PARTS % LINES, column = x + i % PARTS * LOAD;
-        // The width is a multiple of LOAD too: a part lies in the image or outside, whole.
-        Loaded found = {};
-        if (plane < planes && row >= 0 && row < height && column >= 0 && column < width)
-            found = *reinterpret_cast<const Loaded*>(input + (plane * height + row) * width + column);
-        tile[i] = found;
+    __shared__ Part copies[WARPS][AHEAD][LINES][IMAGES * PITCH / SIDE];
+    // Strips along x, along y, then images; a warp whose images would begin beyond the last has none to store.
+    const unsigned INDEX strip = (unsigned INDEX)blockIdx.x * WARPS + threadIdx.y;
+    const unsigned INDEX place = strip / strips_x;
+    const INDEX first_q = (INDEX)(strip % strips_x) * (LANES * SIDE);
+    const INDEX first_p = (INDEX)(place % strips_y) * tall;
+    const INDEX first = (INDEX)(place / strips_y) * IMAGES;
+    const int lane = threadIdx.x, image = lane / LANES, beside = lane % LANES * SIDE;
+    const INDEX plane = first + image, q = first_q + beside;
+    const bool summing = image < IMAGES && plane < planes && q < out_width;
+    const INDEX k = summing ? plane % outputs : 0;
+
+    // Where this thread's pieces lie in the input when row 0 is the first to be copied, and which lie in its columns.
+    const INDEX x = first_q * STRIDE_X - left - SHIFT;  // a multiple of LOAD, as the width is: a piece lies inside whole
+    INDEX source[MINE];
+    bool inside[MINE];
+    #pragma unroll
+    for (int m = 0; m < MINE; ++m) {
+        const int piece = m * 32 + lane, line = piece / PIECES;
+        const INDEX from = first + piece % PIECES / (PITCH / LOAD), column = x + piece % (PITCH / LOAD) * LOAD;
+        inside[m] = line < LINES && from < planes && column >= 0 && column < width;
+        source[m] = inside[m] ? (from / MULTIPLIER * height + line) * width + column : 0;
     }
-    __syncthreads();
-    const T* pixels = reinterpret_cast<const T*>(tile);
-#endif
-    // Loops over the taps of small kernels are unrolled: then a pixel is read once for all the rows of a strip.
-    constexpr int SMALL = TAPS_Y * TAPS_X <= 64;
-    constexpr int TIMES_Y = SMALL ? TAPS_Y : 1, TIMES_X = SMALL ? TAPS_X : 1;
-    for (int i = threadIdx.x; i < PLANES * STRIPS * WIDTH; i += THREADS) {
-        const int side = i % WIDTH, strip = i / WIDTH % STRIPS * ROWS, local = i / (WIDTH * STRIPS);
-        const INDEX plane = first + local;
-        if (plane >= planes || q + side >= out_width) continue;
-        for (int m = 0; m < multiplier; ++m) {
-            const INDEX k = plane % channels * multiplier + m;
-            const T* taps = weight + k * (TAPS_Y * TAPS_X);
-            T sum[ROWS];
+    const INDEX last = first_p + tall < out_height ? first_p + tall : out_height;
+    INDEX y = first_p * STRIDE_Y - top;  // the next row to be copied, ...
+    const INDEX seen = (last - 1) * STRIDE_Y - top + (TAPS_Y - 1) * DILATION_Y + 1;  // ... which ends before this one, ...
+    const INDEX bottom = seen < height ? seen : height;
+    int free = 0;  // ... and which copy of LINES it goes to
+    const auto fetch = [&]() {
+        const Place to = place_of(copies[threadIdx.y][free][0]->at + lane * LOAD);
+        if (y >= 0 && y + LINES <= bottom) {
+            const INDEX above = y * width;
             #pragma unroll
-            for (int row = 0; row < ROWS; ++row) sum[row] = bias ? bias[k] : (T)0;
-            #pragma unroll TIMES_X
-            for (int s = 0; s < TAPS_X; ++s)
-                #pragma unroll TIMES_Y
-                for (int r = 0; r < TAPS_Y; ++r) {
-                    const T factor = taps[r * TAPS_X + s];
+            for (int m = 0; m < MINE; ++m)
+                if ((m + 1) * 32 <= LINES * PIECES || m * 32 + lane < LINES * PIECES)
+                    copy(to + m * 32 * LOAD * UNIT, input + (source[m] + above), inside[m]);
+        } else {
+            #pragma unroll
+            for (int m = 0; m < MINE; ++m) {
+                const INDEX row = y + (m * 32 + lane) / PIECES;
+                const bool within = inside[m] && row >= 0 && row < bottom;
+                if ((m + 1) * 32 <= LINES * PIECES || m * 32 + lane < LINES * PIECES)
+                    copy(to + m * 32 * LOAD * UNIT, input + (within ? source[m] + y * width : 0), within);
+            }
+        }
+        close();
+        y += LINES;
+        free = free == AHEAD - 1 ? 0 : free + 1;
+    };
+    for (int ahead = 0; ahead < AHEAD - 1; ++ahead) fetch();
+
+    T factors[TAPS_Y * TAPS_X];
+    #pragma unroll
+    for (int tap = 0; tap < TAPS_Y * TAPS_X; ++tap) factors[tap] = weight[k * (TAPS_Y * TAPS_X) + tap];
+    const T start = bias ? bias[k] : (T)0;
+    T sum[LIVE][SIDE];
+    #pragma unroll
+    for (int live = 0; live < LIVE; ++live)
+        #pragma unroll
+        for (int side = 0; side < SIDE; ++side) sum[live][side] = start;
+
+    // Threads without outputs read too, but never beyond a row of copies.
+    const int begin = image < IMAGES ? (image * PITCH + beside * STRIDE_X) / SIDE : 0;
+    const INDEX target = (plane * out_height - (LIVE - 1)) * out_width + q;
+    int ready = 0;  // the copy that is read next
+    // STRIDE_Y rows of input are the first that row p of output sees, and the last that row p - LIVE + 1 does.
+    for (INDEX p = first_p; p < last + LIVE - 1;) {
+        wait<AHEAD - 2>();
+        fetch();  // into the copy that all threads have read in the turns before
+        #pragma unroll
+        for (int turn = 0; turn < LIVE; ++turn, ++p) {
+            if (turn && p >= last + LIVE - 1) break;
+            #pragma unroll
+            for (int line = 0; line < STRIDE_Y; ++line) {
+                T pixels[PARTS * SIDE];
+                #pragma unroll
+                for (int part = 0; part < PARTS; ++part) {
+                    const Part found = copies[threadIdx.y][ready][turn * STRIDE_Y + line][begin + part];
                     #pragma unroll
-                    for (int row = 0; row < ROWS; ++row) {
-                        const INDEX below = (INDEX)(strip + row) * STRIDE_Y + (INDEX)r * DILATION_Y;
-                        const INDEX beside = SHIFT + (INDEX)side * STRIDE_X + (INDEX)s * DILATION_X;
-#if STAGED
-                        const T pixel = pixels[(local * LINES + below) * (PARTS * LOAD) + beside];
-#else
-                        const bool within = y + below >= 0 && y + below < height && x + beside >= 0 && x + beside < width;
-                        const T pixel = within ? input[(plane * height + y + below) * width + x + beside] : (T)0;
-#endif
-                        sum[row] += factor * pixel;
-                    }
+                    for (int i = 0; i < SIDE; ++i) pixels[part * SIDE + i] = found.at[i];
                 }
+                add(sum, factors, pixels + SHIFT, turn, line);
+            }
+            const int done = (turn + 1) % LIVE;
+            if (summing && p >= first_p + LIVE - 1) {
+                #pragma unroll
+                for (int side = 0; side < SIDE; side += STORE) {
+                    if (q + side >= out_width) continue;
+                    Stored made;
+                    #pragma unroll
+                    for (int i = 0; i < STORE; ++i) made.at[i] = sum[done][side + i];
+                    *reinterpret_cast<Stored*>(output + target + p * out_width + side) = made;
+                }
+            }
             #pragma unroll
-            for (int row = 0; row < ROWS; ++row)
-                if (p + strip + row < out_height)
-                    output[((plane * multiplier + m) * out_height + p + strip + row) * out_width + q + side] = sum[row];
+            for (int side = 0; side < SIDE; ++side) sum[done][side] = start;
+        }
+        ready = ready == AHEAD - 1 ? 0 : ready + 1;
+    }
+}
+"""
+
+SMALL = BOTH + r"""
+#define PIXELS (HEIGHT * WIDTH)
+#define MADE (OUT_HEIGHT * OUT_WIDTH)
+
+extern "C" __global__ __launch_bounds__(32 * WARPS) void conv2d(
+    const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ output,
+    long long planes, int outputs)
+{
+    __shared__ Part images[WARPS][(IMAGES * PIXELS + SIDE - 1) / SIDE], results[WARPS][(IMAGES * MADE + SIDE - 1) / SIDE];
+    const INDEX first = ((INDEX)blockIdx.x * WARPS + threadIdx.y) * IMAGES;
+    if (first >= planes) return;
+    const int count = planes - first < IMAGES ? (int)(planes - first) : IMAGES;
+    // Images lie one behind the other, in memory as here: whole warps copy what lies together.
+    const int lane = threadIdx.x;
+    const Place to = place_of(images[threadIdx.y]->at);
+    #pragma unroll
+    for (int i = lane * LOAD; i < IMAGES * PIXELS; i += 32 * LOAD)
+        if (i < count * PIXELS) copy(to + i * UNIT, input + first * PIXELS + i, true);
+    close();
+
+    const int image = lane / LANES < count ? lane / LANES : 0, beside = lane % LANES * SIDE;
+    const bool summing = lane / LANES < count && beside < OUT_WIDTH;
+    const INDEX k = (first + image) % outputs;
+    T factors[TAPS_Y * TAPS_X];
+    #pragma unroll
+    for (int tap = 0; tap < TAPS_Y * TAPS_X; ++tap) factors[tap] = weight[k * (TAPS_Y * TAPS_X) + tap];
+    const T start = bias ? bias[k] : (T)0;
+    T sum[LIVE][SIDE];
+    #pragma unroll
+    for (int live = 0; live < LIVE; ++live)
+        #pragma unroll
+        for (int side = 0; side < SIDE; ++side) sum[live][side] = start;
+    const T* const source = images[threadIdx.y]->at + image * PIXELS;
+    T* const target = results[threadIdx.y]->at + image * MADE + beside;
+    const int x = beside * STRIDE_X - LEFT;
+    wait<0>();
+    for (int p = 0; p < OUT_HEIGHT + LIVE - 1;) {
+        #pragma unroll
+        for (int turn = 0; turn < LIVE; ++turn, ++p) {
+            #pragma unroll
+            for (int line = 0; line < STRIDE_Y; ++line) {
+                const int y = p * STRIDE_Y + line - TOP;
+                if (y < 0 || y >= HEIGHT) continue;
+                T pixels[SPAN_X];
+                #pragma unroll
+                for (int i = 0; i < SPAN_X; ++i) pixels[i] = x + i >= 0 && x + i < WIDTH ? source[y * WIDTH + x + i] : (T)0;
+                add(sum, factors, pixels, turn, line);
+            }
+            const int done = (turn + 1) % LIVE, row = p - (LIVE - 1);
+            #pragma unroll
+            for (int side = 0; side < SIDE; ++side) {
+                if (summing && row >= 0 && row < OUT_HEIGHT && beside + side < OUT_WIDTH)
+                    target[row * OUT_WIDTH + side] = sum[done][side];
+                sum[done][side] = start;
+            }
         }
     }
+    __syncwarp();
+    const Stored* made = reinterpret_cast<const Stored*>(results[threadIdx.y]);
+    #pragma unroll
+    for (int i = lane; i < IMAGES * MADE / STORE; i += 32)
+        if (i < count * MADE / STORE) reinterpret_cast<Stored*>(output + first * MADE)[i] = made[i];
 }
 """
 
@@ -100,7 +275,7 @@ extern "C" __global__ __launch_bounds__(THREADS) void conv2d(
 @implementation(
     device="cuda",
     family="direct",
-    summary="CuPy raw kernel: one channel an output, tiles in shared memory",
+    summary="CuPy raw kernel: one channel an output, rows streamed through shared memory",
     arrays="cupy",
     limits={"C/groups": 1},
 )
@@ -108,48 +283,69 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, 1, R, S)."""
     output = cupy.empty(output_shape(input.shape, weight.shape, stride, padding, dilation), input.dtype)
     if output.size:
-        image, before = cupy.ascontiguousarray(input), (padding[0][0], padding[1][0])
+        image, taps, start = cupy.ascontiguousarray(input), cupy.ascontiguousarray(weight), or_null(bias)
+        before, widths = (padding[0][0], padding[1][0]), (at_once(image), at_once(output))
         shapes = input.shape, weight.shape, output.shape
-        kernel, grid, numbers = launch(*shapes, stride, before, dilation, input.dtype.name, at_once(image))
-        kernel(grid, (THREADS,), (image, cupy.ascontiguousarray(weight), or_null(bias), output, *numbers))
+        if found := launch(*shapes, stride, before, dilation, input.dtype.name, *widths):
+            kernel, grid, block, numbers = found
+            kernel(grid, block, (image, taps, start, output, *numbers))
+        else:
+            pixel_by_pixel(image, taps, start, output, stride, before, dilation, groups)
     return output
 
 
 @functools.lru_cache(maxsize=1024)
-def launch(input, weight, output, stride, before, dilation, dtype, load):
-    """The kernel for a problem given by its shapes, its grid, and its arguments after the arrays.
+def launch(input, weight, output, stride, before, dilation, dtype, load, store):
+    """The kernel for a problem given by its shapes, its grid and block, its arguments after the arrays; None if it is too large.
 
-    load: elements of a row of input that are read at once.
+    load, store: elements that may be read and written at once where input and output begin.
     """
-    (n, channels, height, width), (k, _, *taps), (_, _, p, q) = input, weight, output
+    (_, channels, height, width), taps, (n, k, p, q) = input, weight[2:], output
     itemsize = 8 if dtype == "float64" else 4
-    shift = -before[1] % load  # from where `load` elements may be read at once to the tile's first pixel
-    planes, span = n * channels, [d * (size - 1) + 1 for d, size in zip(dilation, taps, strict=True)]
-    # Tiles side by side begin where `load` elements may be read at once.
-    side = q if q <= WIDE else -(-even(q, WIDE) * itemsize // WIDEST) * WIDEST // itemsize
-    parts, tiles_x = -(-(shift + (side - 1) * stride[1] + span[1]) // load), -(-q // side)
-    tiles = []
-    for area in AREAS:
-        most = even(p, max(1, area // side))
-        rows = even(most, TALL)
-        tall = -(-most // rows) * rows
-        deep = max(1, min(planes, area // (side * tall)))
-        tiles_y = -(-p // tall)
-        blocks = tiles_x * tiles_y * -(-planes // deep)
-        staged = deep * ((tall - 1) * stride[0] + span[0]) * parts * load * itemsize <= SHARED
-        tiles.append((staged, blocks, rows, tall, deep, tiles_y))
-    fitting = [tile for tile in tiles if tile[0]]
-    last = [tiles[0], *fitting][-1]  # the smallest that fits, or the largest where none does
-    staged, blocks, rows, tall, deep, tiles_y = next((tile for tile in fitting if tile[1] >= BUSY), last)
+    side, planes = WIDEST // itemsize, n * k
+    lanes = even(-(-q // side), WARP)
+    images = min(WARP // lanes, max(1, planes // BUSY)) if lanes * side >= q else 1
+    live, span = (taps[0] - 1) * dilation[0] // stride[0] + 1, (side - 1) * stride[1] + (taps[1] - 1) * dilation[1] + 1
+    registers = (live * side + math.prod(taps) + span) * itemsize // 4  # for sums, weights and what is seen of a row
+    if registers > REGISTERS:
+        return None
+    constants = {"IMAGES": images, "LANES": lanes, "LIVE": live, "SPAN_X": span}
+    constants |= {"TAPS_Y": taps[0], "STRIDE_Y": stride[0], "DILATION_Y": dilation[0]}
+    constants |= {"TAPS_X": taps[1], "STRIDE_X": stride[1], "DILATION_X": dilation[1]}
+    # What is counted: elements, those of the images of a warp that has no more, and below the coordinates that are seen.
+    counted = max(math.prod(input), math.prod(weight), math.prod(output)) + images * max(height * width, p * q)
+    far = max(padding + (size + live + side) * step for padding, size, step in zip(before, (p, q), stride, strict=True))
+    held = images * (height * width + p * q) * itemsize
+    if images > 1 and k == channels and SHARED // held >= FEWEST and far < 2**31:
+        warps = min(WARPS, SHARED // held)
+        together = math.gcd(load, images * height * width, planes * height * width)
+        constants |= {"HEIGHT": height, "WIDTH": width, "OUT_HEIGHT": p, "OUT_WIDTH": q, "TOP": before[0], "LEFT": before[1]}
+        constants |= {"LOAD": together, "STORE": math.gcd(store, images * p * q, planes * p * q), "WARPS": warps}
+        blocks = -(-planes // (images * warps))
+        constants["INDEX"] = "int" if counted + blocks * warps * images < 2**31 else "long long"
+        kernel = raw_kernel(SMALL, "conv2d", dtype, **constants)
+        return kernel, (blocks,), (WARP, warps), (cupy.int64(planes), cupy.int32(k))
+
+    load, store = math.gcd(load, width), math.gcd(store, q)
+    shift = -before[1] % load  # from where `load` elements may be read at once to the strip's first pixel
+    parts = -(-(shift + span) // side)
+    pitch = ((lanes - 1) * stride[1] + parts) * side
+    lines = live * stride[0]
+    ahead = min(AHEAD, SHARED // (WARPS * lines * images * pitch * itemsize))
+    registers += -(-lines * images * pitch // (load * WARP))  # where a thread's copies come from
+    if ahead < 2 or registers > REGISTERS:
+        return None
+    strips_x, deep = -(-q // (lanes * side)), -(-planes // images)
+    tall = even(p, max(1, min(TALL, p * strips_x * deep // BUSY)))
+    strips_y = -(-p // tall)
+    blocks = -(-strips_x * strips_y * deep // WARPS)
     reach = (
-        (tiles_y + 1) * tall * stride[0] + span[0] + before[0],
-        (tiles_x + 1) * side * stride[1] + span[1] + before[1] + load,
+        (strips_y + 1) * tall * stride[0] + (AHEAD + 2) * lines + before[0],
+        (strips_x + 1) * lanes * side * stride[1] + pitch + before[1],
     )
-    counted = max(*reach, math.prod(input), math.prod(weight), math.prod(output))
-    constants = {"INDEX": "int" if counted < 2**31 else "long long", "THREADS": THREADS, "STAGED": int(staged)}
-    constants |= {"TAPS_Y": taps[0], "STRIDE_Y": stride[0], "DILATION_Y": dilation[0], "HEIGHT": tall, "ROWS": rows}
-    constants |= {"TAPS_X": taps[1], "STRIDE_X": stride[1], "DILATION_X": dilation[1], "WIDTH": side, "PLANES": deep}
-    constants |= {"LOAD": load, "SHIFT": shift}
-    numbers = (tiles_x, tiles_y, channels, height, width, k // channels, p, q, *before)
-    kernel = raw_kernel(SOURCE, "conv2d", dtype, **constants)
-    return kernel, (blocks,), (cupy.int64(planes), *map(cupy.int32, numbers))
+    constants |= {"INDEX": "int" if max(*reach, counted + blocks * WARPS) < 2**31 else "long long", "WARPS": WARPS}
+    constants |= {"LOAD": load, "SHIFT": shift, "STORE": store, "PITCH": pitch, "AHEAD": ahead, "MULTIPLIER": k // channels}
+    constants["RESIDENT"] = MULTIPROCESSOR // (THREADS * (registers + OTHERS))
+    numbers = (strips_x, strips_y, tall, height, width, k, p, q, *before)
+    kernel = raw_kernel(STREAM, "conv2d", dtype, **constants)
+    return kernel, (blocks,), (WARP, WARPS), (cupy.int64(planes), *map(cupy.int32, numbers))

@@ -15,17 +15,16 @@ import cupy
 
 from impls.contract import implementation
 from impls.conv2d.arguments import output_shape
-from impls.conv2d.cupy_arrays import WIDEST, at_once, even, or_null, raw_kernel
+from impls.conv2d.cupy_arrays import MULTIPROCESSOR, OTHERS, REGISTERS, WIDEST, at_once, even, or_null, raw_kernel
+from impls.conv2d.cupy_pixels import pixel_by_pixel
 from impls.conv2d.devices import require_cupy
 
 require_cupy("gpu.cupy_direct")
 
-THREADS = 256  # of a block at most; a multiple of the warp that divides every multiprocessor's limit
+THREADS = 128  # of a block at most; a multiple of the warp that divides every multiprocessor's limit
 WARP = 32
 DEEPEST = 64  # threads of a block along z
-REGISTERS = 160  # of a thread's 255, for its sums, its weights and a row of pixels ...
-OTHERS = 27  # ... and for everything else
-MULTIPROCESSOR = 1 << 16  # registers that the threads of its blocks share
+RESIDENT = 4  # blocks of a multiprocessor at most: with more, a thread lacks registers to read rows ahead
 LINES = 64  # rows of input that a tile may see; the loop over them is unrolled
 BUSY = 1 << 16  # threads that keep a large device busy: where a problem has fewer, tiles are smaller
 
@@ -127,79 +126,44 @@ extern "C" __global__ __launch_bounds__(THREADS, RESIDENT) void conv2d(
 }
 """
 
-PIXELS = r"""
-extern "C" __global__ void conv2d(
-    const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ output,
-    long long size, int channels, int height, int width, int outputs, int out_height, int out_width,
-    int group_channels, int group_outputs, int top, int left,
-    int taps_y, int taps_x, int stride_y, int stride_x, int dilation_y, int dilation_x)
-{
-    // A grid-stride loop: any output size with any grid. Neighbouring threads read neighbouring pixels.
-    long long step = (long long)gridDim.x * blockDim.x;
-    for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < size; i += step) {
-        int q = (int)(i % out_width);
-        long long rest = i / out_width;
-        int p = (int)(rest % out_height);
-        rest /= out_height;
-        int k = (int)(rest % outputs);
-        long long n = rest / outputs;
-        int first = k / group_outputs * group_channels;
-        T sum = bias ? bias[k] : (T)0;
-        for (int c = 0; c < group_channels; ++c) {
-            const T* image = input + (n * channels + first + c) * (long long)height * width;
-            const T* taps = weight + ((long long)k * group_channels + c) * taps_y * taps_x;
-            for (int r = 0; r < taps_y; ++r) {
-                long long y = (long long)p * stride_y + (long long)r * dilation_y - top;
-                if (y < 0 || y >= height) continue;
-                for (int s = 0; s < taps_x; ++s) {
-                    long long x = (long long)q * stride_x + (long long)s * dilation_x - left;
-                    if (x >= 0 && x < width) sum += taps[(long long)r * taps_x + s] * image[y * width + x];
-                }
-            }
-        }
-        output[i] = sum;
-    }
-}
-"""
-
 
 @implementation(device="cuda", family="direct", summary="CuPy raw kernel: a tile of outputs in registers", arrays="cupy")
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
     output = cupy.empty(output_shape(input.shape, weight.shape, stride, padding, dilation), input.dtype)
     if output.size:
-        image = cupy.ascontiguousarray(input)
+        image, taps, start = cupy.ascontiguousarray(input), cupy.ascontiguousarray(weight), or_null(bias)
         before, widths = (padding[0][0], padding[1][0]), (at_once(image), at_once(output))
         shapes = input.shape, weight.shape, output.shape
-        kernel, grid, block, numbers = launch(*shapes, stride, before, dilation, groups, input.dtype.name, *widths)
-        kernel(grid, block, (image, cupy.ascontiguousarray(weight), or_null(bias), output, *numbers))
+        if found := launch(*shapes, stride, before, dilation, groups, input.dtype.name, *widths):
+            kernel, grid, block, numbers = found
+            kernel(grid, block, (image, taps, start, output, *numbers))
+        else:
+            pixel_by_pixel(image, taps, start, output, stride, before, dilation, groups)
     return output
 
 
 @functools.lru_cache(maxsize=1024)
 def launch(input, weight, output, stride, before, dilation, groups, dtype, load, store):
-    """The kernel for a problem given by its shapes, its grid and block, and its arguments after the arrays.
+    """The kernel for a problem given by its shapes, its grid and block, its arguments after the arrays; None if it is too large.
 
-    load, store: elements of a row of input and of output that are read and written at once.
+    load, store: elements that may be read and written at once where input and output begin.
     """
-    (n, channels, height, width), (k, group_channels, *taps), (_, _, p, q) = input, weight, output
+    (n, _, height, width), (k, group_channels, *taps), (_, _, p, q) = input, weight, output
     numbers = (height, width, k, p, q, group_channels, k // groups, *before)
     size, itemsize = math.prod(output), 8 if dtype == "float64" else 4
-    side = WIDEST // itemsize
+    side, load, store = WIDEST // itemsize, math.gcd(load, width), math.gcd(store, q)
     shift = -before[1] % load  # from where `load` elements may be read at once to the tile's first pixel
     pixels = shift + (side - 1) * stride[1] + (taps[1] - 1) * dilation[1] + load
     tiles = []
     for outputs, rows in itertools.product((4, 3, 2, 1), (8, 4, 2, 1)):
         registers = (outputs * (math.prod(taps) + rows * side) + pixels) * itemsize // 4
         lines = (rows - 1) * stride[0] + (taps[0] - 1) * dilation[0] + 1
-        worth = p if taps[0] > 4 else min(p, 4)  # eight rows are, where there are many taps to read a row for
-        if rows <= worth and k // groups % outputs == 0 and registers <= REGISTERS and lines <= LINES:
+        if rows <= p and k // groups % outputs == 0 and registers <= REGISTERS and lines <= LINES:
             busy = n * (k // outputs) * -(-p // rows) * -(-q // side) >= BUSY
             tiles.append((busy, outputs * rows if busy else -outputs * rows, outputs, rows, registers))
     if not tiles:
-        rest = map(cupy.int32, (channels, *numbers, *taps, *stride, *dilation))
-        grid = min(-(-size // THREADS), 2**31 - 1)
-        return raw_kernel(PIXELS, "conv2d", dtype), (grid,), (THREADS,), (cupy.int64(size), *rest)
+        return None
     _, _, outputs, rows, registers = max(tiles)
     planes, tiles_x, tiles_y = n * (k // outputs), -(-q // side), -(-p // rows)
     block_x = even(tiles_x, WARP)
@@ -213,7 +177,7 @@ def launch(input, weight, output, stride, before, dilation, groups, dtype, load,
     )
     counted = max(*reach, math.prod(input), math.prod(weight), size)
     constants = {"INDEX": "int" if counted < 2**31 else "long long", "THREADS": THREADS, "OUTPUTS": outputs, "ROWS": rows}
-    constants["RESIDENT"] = MULTIPROCESSOR // (THREADS * (registers + OTHERS))
+    constants["RESIDENT"] = min(RESIDENT, MULTIPROCESSOR // (THREADS * (registers + OTHERS)))
     constants |= {"TAPS_Y": taps[0], "STRIDE_Y": stride[0], "DILATION_Y": dilation[0]}
     constants |= {"TAPS_X": taps[1], "STRIDE_X": stride[1], "DILATION_X": dilation[1]}
     constants |= {"LOAD": load, "SHIFT": shift, "STORE": store}

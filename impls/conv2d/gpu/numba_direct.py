@@ -5,6 +5,7 @@
 """
 
 import cupy
+import numpy as np
 from numba import cuda
 
 from impls.contract import Unavailable, implementation
@@ -14,6 +15,14 @@ from impls.conv2d.devices import require_cupy
 require_cupy("gpu.numba_direct")
 if not cuda.is_available():
     raise Unavailable("gpu.numba_direct needs NVIDIA's compiler library, libNVVM, for Numba: pip install numba-cuda[cu13]")
+
+try:
+    if cuda.compile_ptx:  # Numba's simulator has none
+        cuda.compile_ptx(lambda: None, (), cc=(9, 0))
+except AttributeError as error:  # numba-cuda 0.30 names what NumPy 2.5 no longer has, and compiles nothing there
+    raise Unavailable(
+        f"gpu.numba_direct needs a numba-cuda that knows NumPy {np.__version__} ({error}): pip install --upgrade numba-cuda, or an older NumPy"
+    ) from error
 
 THREADS = 256  # a block; a multiple of the warp that divides every multiprocessor's limit
 
