@@ -28,6 +28,7 @@ TRANSFORMS = ("winograd", "fft")  # families that round more than a sum of produ
 RULES = {
     "few channels": ["cpu.cython_direct", "cpu.numba_direct", "cpu.opencv", "cpu.torch", "cpu.shift_matmul"],
     "3x3 layer": ["cpu.cython_winograd", "cpu.numba_winograd", "cpu.torch", "im2col.strided"],
+    "1x1 layer": ["cpu.cython_packed", "cpu.torch", "cpu.numba_direct", "im2col.strided"],
     "small layer": ["cpu.cython_packed", "cpu.torch", "cpu.numba_direct", "im2col.strided"],
     "large layer": ["cpu.torch", "cpu.cython_packed", "cpu.numba_direct", "im2col.strided"],
 }
@@ -275,6 +276,8 @@ def _kind(problem: Problem) -> str:
     plain = problem.weight[2:] == (3, 3) and problem.stride == problem.dilation == (1, 1)
     if plain and min(channels, outputs) >= MANY:
         return "3x3 layer"
+    if problem.weight[2:] == (1, 1):
+        return "1x1 layer"
     return "small layer" if 2 * math.prod(problem.output) * math.prod(problem.weight[1:]) <= SMALL else "large layer"
 
 
