@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import contextlib
 import functools
+import importlib
+import os
 import sys
 import tomllib
 from pathlib import Path
@@ -21,6 +23,7 @@ from benchmarks.types import Skip
 from benchmarks.updates import AdamStep
 
 CHECKOUT = Path(__file__).parents[1]
+DEVICE_LIBRARIES = ("torch", "cupy", "triton")
 TASKS: dict[str, type[Task]] = {
     **dict.fromkeys(OPERATIONS, Convolution),
     "adam_step": AdamStep,
@@ -123,11 +126,19 @@ def on_request(name: str, operation: str = "conv2d") -> bool:
 
 
 def preload() -> None:
-    """Import what the CPU implementations of the installed commit import, and run nothing of it on several threads.
+    """Import what the implementations of the installed commit import that are to be measured, and run nothing of it on several
+    threads. CONVBENCH_DEVICES says where they compute: "cpu", "cuda" or both.
 
-    The others stay out: a forked child cannot use a CUDA library that its parent has imported. A file that cannot be
-    imported says so in its own cells.
+    CUDA libraries are only imported: a forked child cannot use one that its parent has used. A file that cannot be imported
+    says so in its own cells.
     """
+    devices = os.environ.get("CONVBENCH_DEVICES", "cpu").split(",")
+    if "cuda" in devices:
+        for library in DEVICE_LIBRARIES:
+            with contextlib.suppress(Exception):
+                importlib.import_module(library)
+    if "cpu" not in devices:
+        return
     with contextlib.suppress(Exception):
         import impls
 

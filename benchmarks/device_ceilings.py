@@ -55,6 +55,7 @@ class DeviceCeilings:
         self.cell.call()
 
     time_ceiling.ceilings = {repr(name): {**what, "device": "cuda"} for name, what in CEILINGS.items()}  # type: ignore[attr-defined]
+    time_ceiling.device = "cuda"  # type: ignore[attr-defined]
     time_ceiling.quick = [repr(name) for name in CEILINGS]  # type: ignore[attr-defined]
 
 

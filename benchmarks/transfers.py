@@ -32,6 +32,8 @@ class Transfers:
     def time_copy(self, direction, memory, size):
         self.cell.call()
 
+    time_copy.device = "cuda"  # type: ignore[attr-defined]
+
 
 def prepare(direction: str, memory: str, size: int) -> Cell:
     """The cell of one copy."""

@@ -124,7 +124,8 @@ def step(place: Place, built: Built, step: plan.Step, title: str) -> int:
         task = progress.add_task(title, total=total, now="")
         asv = ["convbench.private_asv", str(place.work), "run", f"{built.commit}^!", "--bench", step.pattern()]
         asv += ["--machine", place.machine, "--record-samples", "--config", str(place.project.file)]
-        for _ in _running(place, asv, log, side):
+        cells = {"CONVBENCH_CELLS": str(side), "CONVBENCH_DEVICES": ",".join(_devices(built, step))}
+        for _ in _running(place, asv, log, cells):
             line = plan.last_line(side)
             now = ", ".join(results.plain(value) for value in line.get("params", []))
             progress.update(task, completed=min(plan.count_lines(side), total), now=now)
@@ -146,6 +147,16 @@ def step(place: Place, built: Built, step: plan.Step, title: str) -> int:
     return failed
 
 
+def _devices(built: Built, step: plan.Step) -> list[str]:
+    """Where the implementations of a step's cells compute, "cpu" or "cuda"; so that the libraries of others stay out."""
+    found = set()
+    for name, params in step.cells:
+        benchmark = built.known[name]
+        own = results.plain(dict(zip(benchmark.get("param_names", []), params, strict=False)).get("implementation", ""))
+        found.add(benchmark.get("implementations", {}).get(own, benchmark).get("device", "cpu"))
+    return sorted(found)
+
+
 def _strike(produced: Path, failed: list[plan.Cell]) -> None:
     """Take the times of failed cells out of asv's file: asv keeps those of the process that did not fail."""
     content = json.loads(produced.read_text(encoding="utf-8"))
@@ -162,14 +173,12 @@ def _strike(produced: Path, failed: list[plan.Cell]) -> None:
     produced.write_text(json.dumps(content), encoding="utf-8")
 
 
-def _running(place: Place, command: list[str], log: Path, side: Path | None = None) -> Iterator[None]:
+def _running(place: Place, command: list[str], log: Path, variables: dict[str, str] | None = None) -> Iterator[None]:
     """Run asv, by a module of ours; yields while it runs and leaves no process behind, however it ends, or we do.
 
     asv's own exit status 2 means that a benchmark failed, which the side file tells better.
     """
-    environment = dict(os.environ)
-    if side:
-        environment |= {"CONVBENCH_CELLS": str(side), "CONVBENCH_RUN": f"{time.time():.0f}"}
+    environment = {**os.environ, "CONVBENCH_RUN": f"{time.time():.0f}", **(variables or {})}
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", "convbench.lifeline", *command],

@@ -123,7 +123,7 @@ def require_bias(shape: tuple[int, ...], outputs: int) -> None:
 
 
 def outside(limits: Mapping[str, Any], actual: Mapping[str, Any]) -> str | None:
-    """Say in words which of the actual arguments is outside an implementation's limits, or None. A set names several values."""
+    """Say in words which of the actual arguments is outside an implementation's limits, or None; a set names several."""
     for argument, only in limits.items():
         choices, found = only if isinstance(only, set) else {only}, actual[argument]
         if found not in choices and not (isinstance(found, tuple) and choices.issuperset(found)):

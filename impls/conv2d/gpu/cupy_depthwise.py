@@ -22,20 +22,30 @@ from impls.conv2d.devices import require_cupy
 require_cupy("gpu.cupy_depthwise")
 
 WARP = 32
-WARPS = 4  # of a block; each works for itself
+WARPS = 4  # of a block
 THREADS = WARP * WARPS
-SHARED = 47 << 10  # bytes of shared memory of a block, for its warps' copies
-FEWEST = 2  # warps of a block whose images are held whole
-AHEAD = 8  # copies that a warp has at most of the rows it streams over, each of as many as an output sees
-TALL = 128  # rows of output that it sums one after the other, fewer where the device ...
+SHARED = 46 << 10  # bytes of shared memory of a block, for copies
+FEWEST = 3  # warps of whole images that should find room there, ...
+PAIR = 2  # ... though a block has fewer
+AHEAD = 3  # copies at most of the rows that a group streams over, each of as many as an output sees
+TALL = 64  # rows of output that it sums one after the other, fewer where the device ...
 BUSY = 1 << 11  # ... would have fewer warps than this
+HELD = 32  # taps that a thread has in registers
 
-# LIVE rows of output see a row of input, SPAN_X columns of input are seen by a thread's outputs in a row.
+# A group of threads, a warp or a block, does one thing together. LIVE rows of output see a row of input, SPAN_X columns of
+# input are seen by a thread's outputs in a row.
 BOTH = r"""
 #define SIDE (16 / (int)sizeof(T))  // outputs of a thread, side by side
 
 struct alignas(16) Part { T at[SIDE]; };
 struct alignas(STORE * sizeof(T)) Stored { T at[STORE]; };
+
+// Until all threads of the group have come here.
+__device__ __forceinline__ void together()
+{
+    if (GROUP == 32) __syncwarp();
+    else __syncthreads();
+}
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 typedef unsigned int Place;  // in shared memory, in bytes
@@ -57,11 +67,21 @@ __device__ __forceinline__ void copy(const Place to, const T* from, const bool i
 // What was copied since the last call of this belongs together.
 __device__ __forceinline__ void close() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
-// Until all threads of the warp have come here, and their copies are there but for the last LATER that were closed.
+// Until all threads of the group have come here, and their copies are there but for the last LATER that were closed.
 template <int LATER> __device__ __forceinline__ void wait()
 {
     asm volatile("cp.async.wait_group %0;" :: "n"(LATER) : "memory");
-    __syncwarp();
+    together();
+}
+// 128 bits of shared memory, read here and now.
+__device__ __forceinline__ Part part_of(const Place from)
+{
+    unsigned int words[4];
+    asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+        : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3]) : "r"(from));
+    Part found;
+    memcpy(&found, words, 16);
+    return found;
 }
 #else
 typedef T* Place;
@@ -73,22 +93,66 @@ __device__ __forceinline__ void copy(const Place to, const T* from, const bool i
     for (int i = 0; i < LOAD; ++i) to[i] = inside ? from[i] : (T)0;
 }
 __device__ __forceinline__ void close() {}
-template <int LATER> __device__ __forceinline__ void wait() { __syncwarp(); }
+__device__ __forceinline__ Part part_of(const Place from) { return *reinterpret_cast<const Part*>(from); }
+template <int LATER> __device__ __forceinline__ void wait() { together(); }
+#endif
+
+#if HELD
+// The taps of a thread's channel, in its registers.
+struct Taps {
+    T at[TAPS_Y * TAPS_X];
+    __device__ __forceinline__ void read(const T* weight, T*)
+    {
+        #pragma unroll
+        for (int tap = 0; tap < TAPS_Y * TAPS_X; ++tap) at[tap] = weight[tap];
+    }
+    __device__ __forceinline__ void row(const int r, T (&taps)[TAPS_X]) const
+    {
+        #pragma unroll
+        for (int s = 0; s < TAPS_X; ++s) taps[s] = at[r * TAPS_X + s];
+    }
+};
+#define ROOM 1
+#else
+// The taps of the group's channel, in shared memory: too many for the registers of as many threads as keep a device busy.
+#define WIDE ((TAPS_X + SIDE - 1) / SIDE)  // 128 bits each, of a row of taps
+#define ROOM (TAPS_Y * WIDE)
+struct Taps {
+    Place at;
+    __device__ __forceinline__ void read(const T* weight, T* room)
+    {
+        for (int tap = threadIdx.x; tap < TAPS_Y * TAPS_X; tap += GROUP)
+            room[tap / TAPS_X * (WIDE * SIDE) + tap % TAPS_X] = weight[tap];
+        at = place_of(room);
+        together();
+    }
+    __device__ __forceinline__ void row(const int r, T (&taps)[TAPS_X]) const
+    {
+        #pragma unroll
+        for (int part = 0; part < WIDE; ++part) {
+            const Part found = part_of(at + (r * WIDE + part) * SIDE * UNIT);
+            #pragma unroll
+            for (int i = 0; i < SIDE; ++i)
+                if (part * SIDE + i < TAPS_X) taps[part * SIDE + i] = found.at[i];
+        }
+    }
+};
 #endif
 
 // Add what row `line` of the STRIDE_Y rows that are new to row p of output has for the rows that see it; turn is p % LIVE.
-__device__ __forceinline__ void add(
-    T (&sum)[LIVE][SIDE], const T (&factors)[TAPS_Y * TAPS_X], const T* pixels, const int turn, const int line)
+__device__ __forceinline__ void add(T (&sum)[LIVE][SIDE], const Taps& taps, const T* pixels, const int turn, const int line)
 {
     #pragma unroll
     for (int r = 0; r < TAPS_Y; ++r) {
         if (r * DILATION_Y % STRIDE_Y != line) continue;
         const int above = r * DILATION_Y / STRIDE_Y;  // rows of output between p and the one that sees it through r
+        T factors[TAPS_X];
+        taps.row(r, factors);
         #pragma unroll
         for (int s = 0; s < TAPS_X; ++s)
             #pragma unroll
             for (int side = 0; side < SIDE; ++side)
-                sum[(turn - above + LIVE) % LIVE][side] += factors[r * TAPS_X + s] * pixels[side * STRIDE_X + s * DILATION_X];
+                sum[(turn - above + LIVE) % LIVE][side] += factors[s] * pixels[side * STRIDE_X + s * DILATION_X];
     }
 }
 """
@@ -97,24 +161,24 @@ STREAM = BOTH + r"""
 #define PARTS ((SHIFT + SPAN_X + SIDE - 1) / SIDE)  // of 128 bits, that a thread reads of a row
 #define LINES (LIVE * STRIDE_Y)  // rows of input that are copied together
 #define PIECES (IMAGES * PITCH / LOAD)  // that a row of all images is copied in
-#define MINE ((LINES * PIECES + 31) / 32)  // pieces of a thread
+#define MINE ((LINES * PIECES + GROUP - 1) / GROUP)  // pieces of a thread
 
-extern "C" __global__ __launch_bounds__(32 * WARPS, RESIDENT) void conv2d(
+extern "C" __global__ __launch_bounds__(GROUP * GROUPS, RESIDENT) void conv2d(
     const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ output,
     long long planes, int strips_x, int strips_y, int tall, int height, int width, int outputs,
     int out_height, int out_width, int top, int left)
 {
-    __shared__ Part copies[WARPS][AHEAD][LINES][IMAGES * PITCH / SIDE];
+    __shared__ Part copies[GROUPS][AHEAD][LINES][IMAGES * PITCH / SIDE];
     // Strips along x, along y, then images; a warp whose images would begin beyond the last has none to store.
-    const unsigned INDEX strip = (unsigned INDEX)blockIdx.x * WARPS + threadIdx.y;
+    const unsigned INDEX strip = (unsigned INDEX)blockIdx.x * GROUPS + threadIdx.y;
     const unsigned INDEX place = strip / strips_x;
     const INDEX first_q = (INDEX)(strip % strips_x) * (LANES * SIDE);
     const INDEX first_p = (INDEX)(place % strips_y) * tall;
     const INDEX first = (INDEX)(place / strips_y) * IMAGES;
-    const int lane = threadIdx.x, image = lane / LANES, beside = lane % LANES * SIDE;
+    const int lane = threadIdx.x, image = lane < IMAGES * LANES ? lane / LANES : 0, beside = lane % LANES * SIDE;
     const INDEX plane = first + image, q = first_q + beside;
-    const bool summing = image < IMAGES && plane < planes && q < out_width;
-    const INDEX k = summing ? plane % outputs : 0;
+    const bool summing = lane < IMAGES * LANES && plane < planes && q < out_width;
+    const INDEX k = (plane < planes ? plane : 0) % outputs;
 
     // Where this thread's pieces lie in the input when row 0 is the first to be copied, and which lie in its columns.
     const INDEX x = first_q * STRIDE_X - left - SHIFT;  // a multiple of LOAD, as the width is: a piece lies inside whole
@@ -122,7 +186,7 @@ extern "C" __global__ __launch_bounds__(32 * WARPS, RESIDENT) void conv2d(
     bool inside[MINE];
     #pragma unroll
     for (int m = 0; m < MINE; ++m) {
-        const int piece = m * 32 + lane, line = piece / PIECES;
+        const int piece = m * GROUP + lane, line = piece / PIECES;
         const INDEX from = first + piece % PIECES / (PITCH / LOAD), column = x + piece % (PITCH / LOAD) * LOAD;
         inside[m] = line < LINES && from < planes && column >= 0 && column < width;
         source[m] = inside[m] ? (from / MULTIPLIER * height + line) * width + column : 0;
@@ -138,15 +202,15 @@ extern "C" __global__ __launch_bounds__(32 * WARPS, RESIDENT) void conv2d(
             const INDEX above = y * width;
             #pragma unroll
             for (int m = 0; m < MINE; ++m)
-                if ((m + 1) * 32 <= LINES * PIECES || m * 32 + lane < LINES * PIECES)
-                    copy(to + m * 32 * LOAD * UNIT, input + (source[m] + above), inside[m]);
+                if ((m + 1) * GROUP <= LINES * PIECES || m * GROUP + lane < LINES * PIECES)
+                    copy(to + m * GROUP * LOAD * UNIT, input + (source[m] + above), inside[m]);
         } else {
             #pragma unroll
             for (int m = 0; m < MINE; ++m) {
-                const INDEX row = y + (m * 32 + lane) / PIECES;
+                const INDEX row = y + (m * GROUP + lane) / PIECES;
                 const bool within = inside[m] && row >= 0 && row < bottom;
-                if ((m + 1) * 32 <= LINES * PIECES || m * 32 + lane < LINES * PIECES)
-                    copy(to + m * 32 * LOAD * UNIT, input + (within ? source[m] + y * width : 0), within);
+                if ((m + 1) * GROUP <= LINES * PIECES || m * GROUP + lane < LINES * PIECES)
+                    copy(to + m * GROUP * LOAD * UNIT, input + (within ? source[m] + y * width : 0), within);
             }
         }
         close();
@@ -155,9 +219,9 @@ extern "C" __global__ __launch_bounds__(32 * WARPS, RESIDENT) void conv2d(
     };
     for (int ahead = 0; ahead < AHEAD - 1; ++ahead) fetch();
 
-    T factors[TAPS_Y * TAPS_X];
-    #pragma unroll
-    for (int tap = 0; tap < TAPS_Y * TAPS_X; ++tap) factors[tap] = weight[k * (TAPS_Y * TAPS_X) + tap];
+    __shared__ Part room[GROUPS][ROOM];
+    Taps taps;
+    taps.read(weight + k * (TAPS_Y * TAPS_X), room[threadIdx.y]->at);
     const T start = bias ? bias[k] : (T)0;
     T sum[LIVE][SIDE];
     #pragma unroll
@@ -166,7 +230,7 @@ extern "C" __global__ __launch_bounds__(32 * WARPS, RESIDENT) void conv2d(
         for (int side = 0; side < SIDE; ++side) sum[live][side] = start;
 
     // Threads without outputs read too, but never beyond a row of copies.
-    const int begin = image < IMAGES ? (image * PITCH + beside * STRIDE_X) / SIDE : 0;
+    const int begin = (image * PITCH + beside * STRIDE_X) / SIDE;
     const INDEX target = (plane * out_height - (LIVE - 1)) * out_width + q;
     int ready = 0;  // the copy that is read next
     // STRIDE_Y rows of input are the first that row p of output sees, and the last that row p - LIVE + 1 does.
@@ -185,7 +249,7 @@ extern "C" __global__ __launch_bounds__(32 * WARPS, RESIDENT) void conv2d(
                     #pragma unroll
                     for (int i = 0; i < SIDE; ++i) pixels[part * SIDE + i] = found.at[i];
                 }
-                add(sum, factors, pixels + SHIFT, turn, line);
+                add(sum, taps, pixels + SHIFT, turn, line);
             }
             const int done = (turn + 1) % LIVE;
             if (summing && p >= first_p + LIVE - 1) {
@@ -210,28 +274,27 @@ SMALL = BOTH + r"""
 #define PIXELS (HEIGHT * WIDTH)
 #define MADE (OUT_HEIGHT * OUT_WIDTH)
 
-extern "C" __global__ __launch_bounds__(32 * WARPS) void conv2d(
+extern "C" __global__ __launch_bounds__(GROUP * GROUPS) void conv2d(
     const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ output,
     long long planes, int outputs)
 {
-    __shared__ Part images[WARPS][(IMAGES * PIXELS + SIDE - 1) / SIDE], results[WARPS][(IMAGES * MADE + SIDE - 1) / SIDE];
-    const INDEX first = ((INDEX)blockIdx.x * WARPS + threadIdx.y) * IMAGES;
+    __shared__ Part images[GROUPS][(IMAGES * PIXELS + SIDE - 1) / SIDE], results[GROUPS][(IMAGES * MADE + SIDE - 1) / SIDE];
+    const INDEX first = ((INDEX)blockIdx.x * GROUPS + threadIdx.y) * IMAGES;
     if (first >= planes) return;
     const int count = planes - first < IMAGES ? (int)(planes - first) : IMAGES;
     // Images lie one behind the other, in memory as here: whole warps copy what lies together.
     const int lane = threadIdx.x;
     const Place to = place_of(images[threadIdx.y]->at);
     #pragma unroll
-    for (int i = lane * LOAD; i < IMAGES * PIXELS; i += 32 * LOAD)
+    for (int i = lane * LOAD; i < IMAGES * PIXELS; i += GROUP * LOAD)
         if (i < count * PIXELS) copy(to + i * UNIT, input + first * PIXELS + i, true);
     close();
 
     const int image = lane / LANES < count ? lane / LANES : 0, beside = lane % LANES * SIDE;
     const bool summing = lane / LANES < count && beside < OUT_WIDTH;
     const INDEX k = (first + image) % outputs;
-    T factors[TAPS_Y * TAPS_X];
-    #pragma unroll
-    for (int tap = 0; tap < TAPS_Y * TAPS_X; ++tap) factors[tap] = weight[k * (TAPS_Y * TAPS_X) + tap];
+    Taps taps;
+    taps.read(weight + k * (TAPS_Y * TAPS_X), nullptr);
     const T start = bias ? bias[k] : (T)0;
     T sum[LIVE][SIDE];
     #pragma unroll
@@ -252,7 +315,7 @@ extern "C" __global__ __launch_bounds__(32 * WARPS) void conv2d(
                 T pixels[SPAN_X];
                 #pragma unroll
                 for (int i = 0; i < SPAN_X; ++i) pixels[i] = x + i >= 0 && x + i < WIDTH ? source[y * WIDTH + x + i] : (T)0;
-                add(sum, factors, pixels, turn, line);
+                add(sum, taps, pixels, turn, line);
             }
             const int done = (turn + 1) % LIVE, row = p - (LIVE - 1);
             #pragma unroll
@@ -263,10 +326,10 @@ extern "C" __global__ __launch_bounds__(32 * WARPS) void conv2d(
             }
         }
     }
-    __syncwarp();
+    together();
     const Stored* made = reinterpret_cast<const Stored*>(results[threadIdx.y]);
     #pragma unroll
-    for (int i = lane; i < IMAGES * MADE / STORE; i += 32)
+    for (int i = lane; i < IMAGES * MADE / STORE; i += GROUP)
         if (i < count * MADE / STORE) reinterpret_cast<Stored*>(output + first * MADE)[i] = made[i];
 }
 """
@@ -296,56 +359,58 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 
 @functools.lru_cache(maxsize=1024)
 def launch(input, weight, output, stride, before, dilation, dtype, load, store):
-    """The kernel for a problem given by its shapes, its grid and block, its arguments after the arrays; None if it is too large.
+    """The kernel for a problem given by its shapes, its grid and block, its arguments after the arrays; None if too large.
 
     load, store: elements that may be read and written at once where input and output begin.
     """
     (_, channels, height, width), taps, (n, k, p, q) = input, weight[2:], output
     itemsize = 8 if dtype == "float64" else 4
     side, planes = WIDEST // itemsize, n * k
-    lanes = even(-(-q // side), WARP)
-    images = min(WARP // lanes, max(1, planes // BUSY)) if lanes * side >= q else 1
+    group = WARP if q <= WARP * side else THREADS
+    groups = THREADS // group
+    lanes = even(-(-q // side), group)
+    images = min(group // lanes, max(1, planes // BUSY)) if lanes * side >= q else 1
     live, span = (taps[0] - 1) * dilation[0] // stride[0] + 1, (side - 1) * stride[1] + (taps[1] - 1) * dilation[1] + 1
-    registers = (live * side + math.prod(taps) + span) * itemsize // 4  # for sums, weights and what is seen of a row
+    held = math.prod(taps) <= HELD or images > 1
+    registers = (live * side + (math.prod(taps) if held else taps[1]) + span) * itemsize // 4
     if registers > REGISTERS:
         return None
-    constants = {"IMAGES": images, "LANES": lanes, "LIVE": live, "SPAN_X": span}
+    constants = {"GROUP": group, "IMAGES": images, "LANES": lanes, "LIVE": live, "SPAN_X": span, "HELD": int(held)}
     constants |= {"TAPS_Y": taps[0], "STRIDE_Y": stride[0], "DILATION_Y": dilation[0]}
     constants |= {"TAPS_X": taps[1], "STRIDE_X": stride[1], "DILATION_X": dilation[1]}
-    # What is counted: elements, those of the images of a warp that has no more, and below the coordinates that are seen.
+    # What is counted: elements, those of the images of a group that has no more, and below the coordinates that are seen.
     counted = max(math.prod(input), math.prod(weight), math.prod(output)) + images * max(height * width, p * q)
     far = max(padding + (size + live + side) * step for padding, size, step in zip(before, (p, q), stride, strict=True))
-    held = images * (height * width + p * q) * itemsize
-    if images > 1 and k == channels and SHARED // held >= FEWEST and far < 2**31:
-        warps = min(WARPS, SHARED // held)
+    whole = images * (height * width + p * q) * itemsize
+    if images > 1 and group == WARP and k == channels and whole * FEWEST <= SHARED and far < 2**31:
         together = math.gcd(load, images * height * width, planes * height * width)
         constants |= {"HEIGHT": height, "WIDTH": width, "OUT_HEIGHT": p, "OUT_WIDTH": q, "TOP": before[0], "LEFT": before[1]}
-        constants |= {"LOAD": together, "STORE": math.gcd(store, images * p * q, planes * p * q), "WARPS": warps}
-        blocks = -(-planes // (images * warps))
-        constants["INDEX"] = "int" if counted + blocks * warps * images < 2**31 else "long long"
+        constants |= {"LOAD": together, "STORE": math.gcd(store, images * p * q, planes * p * q), "GROUPS": PAIR}
+        blocks = -(-planes // (images * PAIR))
+        constants["INDEX"] = "int" if counted + blocks * PAIR * images < 2**31 else "long long"
         kernel = raw_kernel(SMALL, "conv2d", dtype, **constants)
-        return kernel, (blocks,), (WARP, warps), (cupy.int64(planes), cupy.int32(k))
+        return kernel, (blocks,), (WARP, PAIR), (cupy.int64(planes), cupy.int32(k))
 
     load, store = math.gcd(load, width), math.gcd(store, q)
     shift = -before[1] % load  # from where `load` elements may be read at once to the strip's first pixel
     parts = -(-(shift + span) // side)
     pitch = ((lanes - 1) * stride[1] + parts) * side
     lines = live * stride[0]
-    ahead = min(AHEAD, SHARED // (WARPS * lines * images * pitch * itemsize))
-    registers += -(-lines * images * pitch // (load * WARP))  # where a thread's copies come from
+    ahead = min(AHEAD, SHARED // (groups * lines * images * pitch * itemsize))
+    registers += -(-lines * images * pitch // (load * group))  # where a thread's copies come from
     if ahead < 2 or registers > REGISTERS:
         return None
     strips_x, deep = -(-q // (lanes * side)), -(-planes // images)
-    tall = even(p, max(1, min(TALL, p * strips_x * deep // BUSY)))
+    tall = even(p, max(1, min(TALL, p * strips_x * deep * group // (WARP * BUSY))))
     strips_y = -(-p // tall)
-    blocks = -(-strips_x * strips_y * deep // WARPS)
+    blocks = -(-strips_x * strips_y * deep // groups)
     reach = (
         (strips_y + 1) * tall * stride[0] + (AHEAD + 2) * lines + before[0],
         (strips_x + 1) * lanes * side * stride[1] + pitch + before[1],
     )
-    constants |= {"INDEX": "int" if max(*reach, counted + blocks * WARPS) < 2**31 else "long long", "WARPS": WARPS}
+    constants |= {"INDEX": "int" if max(*reach, counted + blocks * groups) < 2**31 else "long long", "GROUPS": groups}
     constants |= {"LOAD": load, "SHIFT": shift, "STORE": store, "PITCH": pitch, "AHEAD": ahead, "MULTIPLIER": k // channels}
     constants["RESIDENT"] = MULTIPROCESSOR // (THREADS * (registers + OTHERS))
     numbers = (strips_x, strips_y, tall, height, width, k, p, q, *before)
     kernel = raw_kernel(STREAM, "conv2d", dtype, **constants)
-    return kernel, (blocks,), (WARP, WARPS), (cupy.int64(planes), *map(cupy.int32, numbers))
+    return kernel, (blocks,), (group, groups), (cupy.int64(planes), *map(cupy.int32, numbers))

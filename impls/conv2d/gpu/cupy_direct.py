@@ -145,7 +145,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 
 @functools.lru_cache(maxsize=1024)
 def launch(input, weight, output, stride, before, dilation, groups, dtype, load, store):
-    """The kernel for a problem given by its shapes, its grid and block, its arguments after the arrays; None if it is too large.
+    """The kernel for a problem given by its shapes, its grid and block, its arguments after the arrays; None if too large.
 
     load, store: elements that may be read and written at once where input and output begin.
     """

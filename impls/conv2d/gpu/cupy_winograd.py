@@ -123,7 +123,7 @@ extern "C" __global__ __launch_bounds__(THREADS) void transform_weights(
     }
 }
 
-// Tiles first to first + wide - 1 of every channel to (POINTS, channels, wide), zeros after the first `count`: a thread for each.
+// Tiles first to first + wide - 1 of every channel to (POINTS, channels, wide), zeros after `count`: a thread for each.
 extern "C" __global__ __launch_bounds__(THREADS) void transform_tiles(
     const T* __restrict__ input, T* __restrict__ tiles, long long first, int count, int wide,
     int channels, int height, int width, int tiles_y, int tiles_x, int top, int left)
@@ -244,7 +244,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 
 @functools.lru_cache(maxsize=1024)
 def launch(input, weight, output, stride, before, groups, dtype, load, store):
-    """For a problem given by its shapes: the three kernels, a tile's points, all tiles, those of a part, the kernels' numbers.
+    """For a problem given by its shapes: three kernels, a tile's points, all tiles, those of a part, the kernels' numbers.
 
     load, store: elements that may be read and written at once where input and output begin.
     """

@@ -21,7 +21,8 @@ try:
         cuda.compile_ptx(lambda: None, (), cc=(9, 0))
 except AttributeError as error:  # numba-cuda 0.30 names what NumPy 2.5 no longer has, and compiles nothing there
     raise Unavailable(
-        f"gpu.numba_direct needs a numba-cuda that knows NumPy {np.__version__} ({error}): pip install --upgrade numba-cuda, or an older NumPy"
+        f"gpu.numba_direct needs a numba-cuda that knows NumPy {np.__version__} ({error}): "
+        "pip install --upgrade numba-cuda, or an older NumPy"
     ) from error
 
 THREADS = 256  # a block; a multiple of the warp that divides every multiprocessor's limit
