@@ -126,7 +126,7 @@ def on_request(name: str, operation: str = "conv2d") -> bool:
 
 
 def preload() -> None:
-    """Import what the implementations of the installed commit import that are to be measured, and run nothing of it on several
+    """Import what the implementations to be measured import, those of the installed commit, and run nothing of it on several
     threads. CONVBENCH_DEVICES says where they compute: "cpu", "cuda" or both.
 
     CUDA libraries are only imported: a forked child cannot use one that its parent has used. A file that cannot be imported

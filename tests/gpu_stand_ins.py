@@ -108,7 +108,13 @@ def cupy_on_numpy():
         **{name: getattr(np, name) for name in ("int32", "int64", "uintp")},
         cuda=module(
             "cuda",
-            runtime=module("runtime", getDeviceCount=lambda: 1, CUDARuntimeError=error),
+            runtime=module(
+                "runtime",
+                getDeviceCount=lambda: 1,
+                getDevice=lambda: 0,
+                getDeviceProperties=lambda device: {"multiProcessorCount": 132},
+                CUDARuntimeError=error,
+            ),
             get_current_stream=lambda: SimpleNamespace(synchronize=lambda: None),
         ),
         fft=module("fft", rfft2=lift(np.fft.rfft2), irfft2=lift(np.fft.irfft2)),

@@ -105,8 +105,11 @@ def test_what_needs_a_gpu_is_the_definition_without_one(name, dtype):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", GPU)
-def test_on_the_device(name):
+def test_on_the_device(name, request):
     load(name)
+    if name == "gpu.torch_fused":
+        # torch 2.11 on an H200: 7.3 times the bound. 1 - beta**step in float32 loses the digits that beta**step has of 1.
+        request.applymarker(pytest.mark.xfail(raises=oracle.WrongAnswer, reason="torch corrects its moments in float32"))
     made = cell.prepare(name, Update(100_001), operation="adam_step")
     made.block(3)
     assert made.verify(None)["worst"] <= 1

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks import device, device_ceilings, transfers
+from benchmarks import device, device_ceilings
 from benchmarks.device import Device, Launched, Queued
 from benchmarks.tasks import Cell
 from benchmarks.types import CheckedTime, Skip
@@ -196,46 +196,6 @@ def test_a_ceiling_without_a_device_says_so(ceiling):
     except ImportError:
         with pytest.raises(Skip, match="unavailable: "):
             device_ceilings.prepare(ceiling)
-
-
-@pytest.fixture
-def on_a_device():
-    for library in ("torch", "cupy"):
-        try:
-            device_ceilings.require(library)
-        except ImportError as error:
-            pytest.skip(str(error))
-
-
-@pytest.mark.gpu
-@pytest.mark.usefixtures("on_a_device")
-@pytest.mark.parametrize("ceiling", device_ceilings.CEILINGS)
-def test_a_ceiling_on_a_device(ceiling):
-    made = device_ceilings.prepare(ceiling)
-    assert made.block(3) > 0
-    made.verify(made.block.output)
-
-
-@pytest.mark.gpu
-@pytest.mark.usefixtures("on_a_device")
-@pytest.mark.parametrize("parameters", list(itertools.product(*transfers.Transfers.params)))
-def test_a_transfer_on_a_device(parameters):
-    made = transfers.prepare(*parameters)
-    assert made.block(3) > 0
-    made.verify(made.block.output)
-
-
-@pytest.mark.gpu
-@pytest.mark.usefixtures("on_a_device")
-@pytest.mark.parametrize("library", ["torch", "cupy"])
-def test_the_clock_on_a_device(library):
-    """Ten times the calls take ten times as long, and the device is the one the system knows."""
-    made = device_ceilings.prepare("device matrix product, fp16" if library == "torch" else "device copy, 512 MiB")
-    made.block(3)
-    few, many = made.block(4), made.block(40)
-    assert 8 < many / few < 12
-    assert made.block.remark is None
-    assert set(device.facts(library)) == {"gpu", "driver", "sm_mhz", "memory_mhz", "celsius"}
 
 
 def test_a_device_has_a_roofline_of_its_own():

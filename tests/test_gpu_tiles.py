@@ -22,8 +22,6 @@ HERE = Path(__file__).parent
 # By file, what decides how large its tiles or parts are: large ones, some, and those of so small a problem on a device.
 SIZES = {"gpu.cupy_direct": ("BUSY", 1, 64, 1 << 16), "gpu.cupy_depthwise": ("BUSY", 1, 8, 512)}
 SIZES["gpu.cupy_winograd"] = ("WORK", 1, 1 << 14, 1 << 25)
-
-
 def pairs(low, high):
     return st.tuples(st.integers(low, high), st.integers(low, high))
 
@@ -31,11 +29,11 @@ def pairs(low, high):
 @st.composite
 def problems(draw, limits):
     """A call within the limits."""
-    limits = {word: only if isinstance(only, set) else {only} if word in ("stride", "dilation") else only for word, only in limits.items()}
     groups, channels = draw(st.integers(1, 3)), limits.get("C/groups") or draw(st.integers(1, 5))
     outputs = draw(st.sampled_from([1, 2, 3, 4, 8]))
     taps = limits.get("kernel") or draw(pairs(1, 5) | st.sampled_from([(3, 3), (7, 7), (1, 9), (11, 2), (12, 12)]))
-    stride, dilation = (draw(pairs(1, max(limits[word])) if word in limits else pairs(1, 3)) for word in ("stride", "dilation"))
+    only = [limits.get(word, {1, 2, 3}) for word in ("stride", "dilation")]
+    stride, dilation = (draw(pairs(1, max(steps) if isinstance(steps, set) else steps)) for steps in only)
     padding, longest = draw(pairs(0, 4)), draw(st.sampled_from([(9, 9), (20, 36), (3, 150)]))
     sides = [
         max(d * (count - 1) + 1 - 2 * around, 0) + draw(st.integers(1, most))

@@ -297,7 +297,7 @@ def calls(draw, limits):
 
     def among(argument, strategy):
         only = limits.get(argument)
-        return draw(st.sampled_from(sorted(only)) if isinstance(only, set) else st.just(only) if argument in limits else strategy)
+        return draw(strategy if only is None else st.sampled_from(sorted(only)) if isinstance(only, set) else st.just(only))
 
     groups = among("groups", st.integers(1, 3))
     stride = among("stride", pair(1, 4) if draw(st.booleans()) else st.sampled_from((1, (1, 1))))

@@ -51,6 +51,12 @@ def raw_kernel(source: str, name: str, dtype: str, **constants: Any) -> cupy.Raw
     return cupy.RawKernel("\n".join([*head, *(f"#define {key} {value}" for key, value in constants.items()), source]), name)
 
 
+@functools.cache
+def multiprocessors() -> int:
+    """How many the current device has."""
+    return int(cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())["multiProcessorCount"])
+
+
 def at_once(array: cupy.ndarray) -> int:
     """How many elements may be read or written at once where a contiguous array begins, and after any multiple of that."""
     return math.gcd(WIDEST // array.itemsize, array.data.ptr // array.itemsize)

@@ -15,22 +15,31 @@ import cupy
 
 from impls.contract import implementation
 from impls.conv2d.arguments import output_shape
-from impls.conv2d.cupy_arrays import MULTIPROCESSOR, OTHERS, REGISTERS, WIDEST, at_once, even, or_null, raw_kernel
+from impls.conv2d.cupy_arrays import (
+    MULTIPROCESSOR,
+    OTHERS,
+    REGISTERS,
+    WIDEST,
+    at_once,
+    even,
+    multiprocessors,
+    or_null,
+    raw_kernel,
+)
 from impls.conv2d.cupy_pixels import pixel_by_pixel
 from impls.conv2d.devices import require_cupy
 
 require_cupy("gpu.cupy_depthwise")
 
 WARP = 32
-WARPS = 4  # of a block
-THREADS = WARP * WARPS
+THREADS = 128  # of a block; a multiple of the warp that divides every multiprocessor's limit
+GROUPS = (THREADS, THREADS // 2)  # threads that stream over wide images together; over narrow ones a warp does
 SHARED = 46 << 10  # bytes of shared memory of a block, for copies
-FEWEST = 3  # warps of whole images that should find room there, ...
-PAIR = 2  # ... though a block has fewer
-AHEAD = 3  # copies at most of the rows that a group streams over, each of as many as an output sees
-TALL = 64  # rows of output that it sums one after the other, fewer where the device ...
-BUSY = 1 << 11  # ... would have fewer warps than this
-HELD = 32  # taps that a thread has in registers
+WARPS, FEWEST = 2, 3  # of a block that holds whole images, and for how many there should be room
+BUSY = 1 << 10  # warps that keep a large device busy: where there are fewer, each has fewer images
+AHEAD = 2  # copies of the rows that a group streams over, each of as many as an output sees
+WAVES = 4  # times that the device is filled with blocks, at most
+START = 4  # rows that might be summed while a group gets its first copies and its taps
 
 # A group of threads, a warp or a block, does one thing together. LIVE rows of output see a row of input, SPAN_X columns of
 # input are seen by a thread's outputs in a row.
@@ -73,16 +82,6 @@ template <int LATER> __device__ __forceinline__ void wait()
     asm volatile("cp.async.wait_group %0;" :: "n"(LATER) : "memory");
     together();
 }
-// 128 bits of shared memory, read here and now.
-__device__ __forceinline__ Part part_of(const Place from)
-{
-    unsigned int words[4];
-    asm volatile("ld.volatile.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-        : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3]) : "r"(from));
-    Part found;
-    memcpy(&found, words, 16);
-    return found;
-}
 #else
 typedef T* Place;
 #define UNIT 1
@@ -93,71 +92,29 @@ __device__ __forceinline__ void copy(const Place to, const T* from, const bool i
     for (int i = 0; i < LOAD; ++i) to[i] = inside ? from[i] : (T)0;
 }
 __device__ __forceinline__ void close() {}
-__device__ __forceinline__ Part part_of(const Place from) { return *reinterpret_cast<const Part*>(from); }
 template <int LATER> __device__ __forceinline__ void wait() { together(); }
 #endif
 
-#if HELD
-// The taps of a thread's channel, in its registers.
-struct Taps {
-    T at[TAPS_Y * TAPS_X];
-    __device__ __forceinline__ void read(const T* weight, T*)
-    {
-        #pragma unroll
-        for (int tap = 0; tap < TAPS_Y * TAPS_X; ++tap) at[tap] = weight[tap];
-    }
-    __device__ __forceinline__ void row(const int r, T (&taps)[TAPS_X]) const
-    {
-        #pragma unroll
-        for (int s = 0; s < TAPS_X; ++s) taps[s] = at[r * TAPS_X + s];
-    }
-};
-#define ROOM 1
-#else
-// The taps of the group's channel, in shared memory: too many for the registers of as many threads as keep a device busy.
-#define WIDE ((TAPS_X + SIDE - 1) / SIDE)  // 128 bits each, of a row of taps
-#define ROOM (TAPS_Y * WIDE)
-struct Taps {
-    Place at;
-    __device__ __forceinline__ void read(const T* weight, T* room)
-    {
-        for (int tap = threadIdx.x; tap < TAPS_Y * TAPS_X; tap += GROUP)
-            room[tap / TAPS_X * (WIDE * SIDE) + tap % TAPS_X] = weight[tap];
-        at = place_of(room);
-        together();
-    }
-    __device__ __forceinline__ void row(const int r, T (&taps)[TAPS_X]) const
-    {
-        #pragma unroll
-        for (int part = 0; part < WIDE; ++part) {
-            const Part found = part_of(at + (r * WIDE + part) * SIDE * UNIT);
-            #pragma unroll
-            for (int i = 0; i < SIDE; ++i)
-                if (part * SIDE + i < TAPS_X) taps[part * SIDE + i] = found.at[i];
-        }
-    }
-};
-#endif
-
 // Add what row `line` of the STRIDE_Y rows that are new to row p of output has for the rows that see it; turn is p % LIVE.
-__device__ __forceinline__ void add(T (&sum)[LIVE][SIDE], const Taps& taps, const T* pixels, const int turn, const int line)
+__device__ __forceinline__ void add(
+    T (&sum)[LIVE][SIDE], const T (&taps)[TAPS_Y * TAPS_X], const T* pixels, const int turn, const int line)
 {
     #pragma unroll
     for (int r = 0; r < TAPS_Y; ++r) {
         if (r * DILATION_Y % STRIDE_Y != line) continue;
         const int above = r * DILATION_Y / STRIDE_Y;  // rows of output between p and the one that sees it through r
-        T factors[TAPS_X];
-        taps.row(r, factors);
         #pragma unroll
         for (int s = 0; s < TAPS_X; ++s)
             #pragma unroll
             for (int side = 0; side < SIDE; ++side)
-                sum[(turn - above + LIVE) % LIVE][side] += factors[s] * pixels[side * STRIDE_X + s * DILATION_X];
+                sum[(turn - above + LIVE) % LIVE][side] += taps[r * TAPS_X + s] * pixels[side * STRIDE_X + s * DILATION_X];
     }
 }
 """
 
-STREAM = BOTH + r"""
+STREAM = (
+    BOTH
+    + r"""
 #define PARTS ((SHIFT + SPAN_X + SIDE - 1) / SIDE)  // of 128 bits, that a thread reads of a row
 #define LINES (LIVE * STRIDE_Y)  // rows of input that are copied together
 #define PIECES (IMAGES * PITCH / LOAD)  // that a row of all images is copied in
@@ -178,7 +135,7 @@ extern "C" __global__ __launch_bounds__(GROUP * GROUPS, RESIDENT) void conv2d(
     const int lane = threadIdx.x, image = lane < IMAGES * LANES ? lane / LANES : 0, beside = lane % LANES * SIDE;
     const INDEX plane = first + image, q = first_q + beside;
     const bool summing = lane < IMAGES * LANES && plane < planes && q < out_width;
-    const INDEX k = (plane < planes ? plane : 0) % outputs;
+    const INDEX k = summing ? plane % outputs : 0;
 
     // Where this thread's pieces lie in the input when row 0 is the first to be copied, and which lie in its columns.
     const INDEX x = first_q * STRIDE_X - left - SHIFT;  // a multiple of LOAD, as the width is: a piece lies inside whole
@@ -219,9 +176,9 @@ extern "C" __global__ __launch_bounds__(GROUP * GROUPS, RESIDENT) void conv2d(
     };
     for (int ahead = 0; ahead < AHEAD - 1; ++ahead) fetch();
 
-    __shared__ Part room[GROUPS][ROOM];
-    Taps taps;
-    taps.read(weight + k * (TAPS_Y * TAPS_X), room[threadIdx.y]->at);
+    T taps[TAPS_Y * TAPS_X];
+    #pragma unroll
+    for (int tap = 0; tap < TAPS_Y * TAPS_X; ++tap) taps[tap] = weight[k * (TAPS_Y * TAPS_X) + tap];
     const T start = bias ? bias[k] : (T)0;
     T sum[LIVE][SIDE];
     #pragma unroll
@@ -231,15 +188,15 @@ extern "C" __global__ __launch_bounds__(GROUP * GROUPS, RESIDENT) void conv2d(
 
     // Threads without outputs read too, but never beyond a row of copies.
     const int begin = (image * PITCH + beside * STRIDE_X) / SIDE;
-    const INDEX target = (plane * out_height - (LIVE - 1)) * out_width + q;
+    const unsigned INDEX kept = summing ? last - first_p : 0;  // rows of outputs that this thread has to store
+    INDEX target = (plane * out_height + first_p - (LIVE - 1)) * out_width + q;
     int ready = 0;  // the copy that is read next
     // STRIDE_Y rows of input are the first that row p of output sees, and the last that row p - LIVE + 1 does.
     for (INDEX p = first_p; p < last + LIVE - 1;) {
         wait<AHEAD - 2>();
         fetch();  // into the copy that all threads have read in the turns before
         #pragma unroll
-        for (int turn = 0; turn < LIVE; ++turn, ++p) {
-            if (turn && p >= last + LIVE - 1) break;
+        for (int turn = 0; turn < LIVE; ++turn, ++p, target += out_width) {
             #pragma unroll
             for (int line = 0; line < STRIDE_Y; ++line) {
                 T pixels[PARTS * SIDE];
@@ -252,15 +209,14 @@ extern "C" __global__ __launch_bounds__(GROUP * GROUPS, RESIDENT) void conv2d(
                 add(sum, taps, pixels + SHIFT, turn, line);
             }
             const int done = (turn + 1) % LIVE;
-            if (summing && p >= first_p + LIVE - 1) {
+            #pragma unroll
+            for (int side = 0; side < SIDE; side += STORE) {
+                Stored made;
                 #pragma unroll
-                for (int side = 0; side < SIDE; side += STORE) {
-                    if (q + side >= out_width) continue;
-                    Stored made;
-                    #pragma unroll
-                    for (int i = 0; i < STORE; ++i) made.at[i] = sum[done][side + i];
-                    *reinterpret_cast<Stored*>(output + target + p * out_width + side) = made;
-                }
+                for (int i = 0; i < STORE; ++i) made.at[i] = sum[done][side + i];
+                // Compared as numbers without a sign, rows before the first are many.
+                if ((unsigned INDEX)(p - first_p - (LIVE - 1)) < kept && (side == 0 || q + side < out_width))
+                    *reinterpret_cast<Stored*>(output + target + side) = made;
             }
             #pragma unroll
             for (int side = 0; side < SIDE; ++side) sum[done][side] = start;
@@ -269,8 +225,11 @@ extern "C" __global__ __launch_bounds__(GROUP * GROUPS, RESIDENT) void conv2d(
     }
 }
 """
+)
 
-SMALL = BOTH + r"""
+SMALL = (
+    BOTH
+    + r"""
 #define PIXELS (HEIGHT * WIDTH)
 #define MADE (OUT_HEIGHT * OUT_WIDTH)
 
@@ -293,8 +252,9 @@ extern "C" __global__ __launch_bounds__(GROUP * GROUPS) void conv2d(
     const int image = lane / LANES < count ? lane / LANES : 0, beside = lane % LANES * SIDE;
     const bool summing = lane / LANES < count && beside < OUT_WIDTH;
     const INDEX k = (first + image) % outputs;
-    Taps taps;
-    taps.read(weight + k * (TAPS_Y * TAPS_X), nullptr);
+    T taps[TAPS_Y * TAPS_X];
+    #pragma unroll
+    for (int tap = 0; tap < TAPS_Y * TAPS_X; ++tap) taps[tap] = weight[k * (TAPS_Y * TAPS_X) + tap];
     const T start = bias ? bias[k] : (T)0;
     T sum[LIVE][SIDE];
     #pragma unroll
@@ -333,6 +293,7 @@ extern "C" __global__ __launch_bounds__(GROUP * GROUPS) void conv2d(
         if (i < count * MADE / STORE) reinterpret_cast<Stored*>(output + first * MADE)[i] = made[i];
 }
 """
+)
 
 
 @implementation(
@@ -366,51 +327,66 @@ def launch(input, weight, output, stride, before, dilation, dtype, load, store):
     (_, channels, height, width), taps, (n, k, p, q) = input, weight[2:], output
     itemsize = 8 if dtype == "float64" else 4
     side, planes = WIDEST // itemsize, n * k
-    group = WARP if q <= WARP * side else THREADS
-    groups = THREADS // group
-    lanes = even(-(-q // side), group)
-    images = min(group // lanes, max(1, planes // BUSY)) if lanes * side >= q else 1
+    across = -(-q // side)  # threads for a row of outputs
+    group = WARP if across <= WARP else min(GROUPS, key=lambda size: -(-across // size) * size)
+    lanes = even(across, group)
+    fitting = group // lanes if lanes == across else 1
+    images = min(fitting, max(1, planes // BUSY))
     live, span = (taps[0] - 1) * dilation[0] // stride[0] + 1, (side - 1) * stride[1] + (taps[1] - 1) * dilation[1] + 1
-    held = math.prod(taps) <= HELD or images > 1
-    registers = (live * side + (math.prod(taps) if held else taps[1]) + span) * itemsize // 4
+    registers = (live * side + math.prod(taps) + span) * itemsize // 4  # for sums, taps and what is seen of a row
     if registers > REGISTERS:
         return None
-    constants = {"GROUP": group, "IMAGES": images, "LANES": lanes, "LIVE": live, "SPAN_X": span, "HELD": int(held)}
+    constants = {"GROUP": group, "IMAGES": images, "LANES": lanes, "LIVE": live, "SPAN_X": span}
     constants |= {"TAPS_Y": taps[0], "STRIDE_Y": stride[0], "DILATION_Y": dilation[0]}
     constants |= {"TAPS_X": taps[1], "STRIDE_X": stride[1], "DILATION_X": dilation[1]}
     # What is counted: elements, those of the images of a group that has no more, and below the coordinates that are seen.
     counted = max(math.prod(input), math.prod(weight), math.prod(output)) + images * max(height * width, p * q)
     far = max(padding + (size + live + side) * step for padding, size, step in zip(before, (p, q), stride, strict=True))
-    whole = images * (height * width + p * q) * itemsize
+    whole = fitting * (height * width + p * q) * itemsize
     if images > 1 and group == WARP and k == channels and whole * FEWEST <= SHARED and far < 2**31:
         together = math.gcd(load, images * height * width, planes * height * width)
         constants |= {"HEIGHT": height, "WIDTH": width, "OUT_HEIGHT": p, "OUT_WIDTH": q, "TOP": before[0], "LEFT": before[1]}
-        constants |= {"LOAD": together, "STORE": math.gcd(store, images * p * q, planes * p * q), "GROUPS": PAIR}
-        blocks = -(-planes // (images * PAIR))
-        constants["INDEX"] = "int" if counted + blocks * PAIR * images < 2**31 else "long long"
+        constants |= {"LOAD": together, "STORE": math.gcd(store, images * p * q, planes * p * q), "GROUPS": WARPS}
+        blocks = -(-planes // (images * WARPS))
+        constants["INDEX"] = "int" if counted + blocks * WARPS * images < 2**31 else "long long"
         kernel = raw_kernel(SMALL, "conv2d", dtype, **constants)
-        return kernel, (blocks,), (WARP, PAIR), (cupy.int64(planes), cupy.int32(k))
+        return kernel, (blocks,), (WARP, WARPS), (cupy.int64(planes), cupy.int32(k))
 
     load, store = math.gcd(load, width), math.gcd(store, q)
     shift = -before[1] % load  # from where `load` elements may be read at once to the strip's first pixel
     parts = -(-(shift + span) // side)
     pitch = ((lanes - 1) * stride[1] + parts) * side
-    lines = live * stride[0]
-    ahead = min(AHEAD, SHARED // (groups * lines * images * pitch * itemsize))
+    lines, groups = live * stride[0], THREADS // WARP if group == WARP else 1
     registers += -(-lines * images * pitch // (load * group))  # where a thread's copies come from
-    if ahead < 2 or registers > REGISTERS:
+    if AHEAD * groups * lines * images * pitch * itemsize > SHARED or registers > REGISTERS:
         return None
-    strips_x, deep = -(-q // (lanes * side)), -(-planes // images)
-    tall = even(p, max(1, min(TALL, p * strips_x * deep * group // (WARP * BUSY))))
+    threads, strips_x, deep = group * groups, -(-q // (lanes * side)), -(-planes // images)
+    resident = MULTIPROCESSOR // (threads * (registers + OTHERS))
+    tall = _tall(p, strips_x * deep, multiprocessors() * resident * groups, live)
     strips_y = -(-p // tall)
     blocks = -(-strips_x * strips_y * deep // groups)
     reach = (
         (strips_y + 1) * tall * stride[0] + (AHEAD + 2) * lines + before[0],
         (strips_x + 1) * lanes * side * stride[1] + pitch + before[1],
     )
+    # Beyond the last row of the last image nothing is stored, but counted.
+    counted += (tall + live) * q
     constants |= {"INDEX": "int" if max(*reach, counted + blocks * groups) < 2**31 else "long long", "GROUPS": groups}
-    constants |= {"LOAD": load, "SHIFT": shift, "STORE": store, "PITCH": pitch, "AHEAD": ahead, "MULTIPLIER": k // channels}
-    constants["RESIDENT"] = MULTIPROCESSOR // (THREADS * (registers + OTHERS))
+    constants |= {"LOAD": load, "SHIFT": shift, "STORE": store, "PITCH": pitch, "AHEAD": AHEAD, "MULTIPLIER": k // channels}
+    constants["RESIDENT"] = resident
     numbers = (strips_x, strips_y, tall, height, width, k, p, q, *before)
     kernel = raw_kernel(STREAM, "conv2d", dtype, **constants)
     return kernel, (blocks,), (group, groups), (cupy.int64(planes), *map(cupy.int32, numbers))
+
+
+def _tall(rows, others, capacity, live):
+    """The rows of a strip for which the device, filled with so many groups at a time, has the fewest to sum.
+
+    others: strips beside and behind each other. `live` rows are summed at a time, live - 1 in all that are not stored.
+    """
+    found = []
+    for wave in range(1, WAVES + 1):
+        tall = -(-rows // min(rows, max(1, wave * capacity // others)))
+        waves = -(-(-(-rows // tall) * others) // capacity)
+        found.append((waves * (-(-(tall + live - 1) // live) * live + START), tall))
+    return min(found)[1]

@@ -1,0 +1,47 @@
+"""The clock, the ceilings and the transfers on a device (pytest -m gpu)."""
+
+import itertools
+
+import pytest
+
+from benchmarks import device, device_ceilings, transfers
+
+
+@pytest.fixture
+def on_a_device():
+    for library in ("torch", "cupy"):
+        try:
+            device_ceilings.require(library)
+        except ImportError as error:
+            pytest.skip(str(error))
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("on_a_device")
+@pytest.mark.parametrize("ceiling", device_ceilings.CEILINGS)
+def test_a_ceiling_on_a_device(ceiling):
+    made = device_ceilings.prepare(ceiling)
+    assert made.block(3) > 0
+    made.verify(made.block.output)
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("on_a_device")
+@pytest.mark.parametrize("parameters", list(itertools.product(*transfers.Transfers.params)))
+def test_a_transfer_on_a_device(parameters):
+    made = transfers.prepare(*parameters)
+    assert made.block(3) > 0
+    made.verify(made.block.output)
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("on_a_device")
+@pytest.mark.parametrize("library", ["torch", "cupy"])
+def test_the_clock_on_a_device(library):
+    """Ten times the calls take ten times as long, and the device is the one the system knows."""
+    made = device_ceilings.prepare("device matrix product, fp16" if library == "torch" else "device copy, 512 MiB")
+    made.block(3)
+    few, many = made.block(4), made.block(40)
+    assert 8 < many / few < 12
+    assert made.block.remark is None
+    assert set(device.facts(library)) == {"gpu", "driver", "sm_mhz", "memory_mhz", "celsius"}
