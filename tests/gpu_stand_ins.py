@@ -276,8 +276,8 @@ class RawKernel:
         assert value == 0
         return C_TYPES[kind]()
 
-    def ptx(self, folder):
-        return assembly(self.code, folder)
+    def ptx(self, folder, device="sm_90"):
+        return assembly(self.code, folder, device)
 
 
 class ElementwiseKernel:
@@ -317,14 +317,14 @@ class ElementwiseKernel:
         compiled(code).over_all(ctypes.c_longlong(size), places, ctypes.c_void_p(values.ctypes.data))
 
 
-def assembly(code, folder):
-    """PTX, by NVIDIA's compiler, every warning an error."""
+def assembly(code, folder, device="sm_90"):
+    """PTX for devices from a generation on, by NVIDIA's compiler, every warning an error."""
     nvcc = shutil.which("nvcc")
     if nvcc is None:
         pytest.skip("nvcc, the CUDA compiler, is not installed")
     source, target = Path(folder, "kernel.cu"), Path(folder, "kernel.ptx")
     source.write_text(code)
-    run(nvcc, "-ptx", "-Werror", "all-warnings", "-o", target, source)
+    run(nvcc, "-ptx", f"-arch={device}", "-Werror", "all-warnings", "-o", target, source)
     return target.read_text()
 
 

@@ -252,6 +252,8 @@ def test_unsupported_refuses_what_nobody_supports():
         ({"groups": 1}, {"groups": 2}, "groups=2: only groups=1 is supported"),
         ({"dtype": "float32"}, {"dtype": "float64"}, "dtype=float64: only dtype=float32 is supported"),
         ({"stride": 2}, {"stride": 1}, "stride=(1, 1): only stride=2 is supported"),
+        ({"stride": {1, 2}}, {"stride": 3}, "stride=(3, 3): only stride=1 or 2 is supported"),
+        ({"stride": {1, 2}}, {"stride": (1, 2)}, None),
         ({"groups": 1, "dtype": "float32"}, {}, None),
     ],
 )

@@ -22,6 +22,8 @@ HERE = Path(__file__).parent
 # By file, what decides how large its tiles or parts are: large ones, some, and those of so small a problem on a device.
 SIZES = {"gpu.cupy_direct": ("BUSY", 1, 64, 1 << 16), "gpu.cupy_depthwise": ("BUSY", 1, 8, 512)}
 SIZES["gpu.cupy_winograd"] = ("WORK", 1, 1 << 14, 1 << 25)
+
+
 def pairs(low, high):
     return st.tuples(st.integers(low, high), st.integers(low, high))
 

@@ -36,10 +36,13 @@ THREADS = 128  # of a block; a multiple of the warp that divides every multiproc
 GROUPS = (THREADS, THREADS // 2)  # threads that stream over wide images together; over narrow ones a warp does
 SHARED = 46 << 10  # bytes of shared memory of a block, for copies
 WARPS, FEWEST = 2, 3  # of a block that holds whole images, and for how many there should be room
-BUSY = 1 << 10  # warps that keep a large device busy: where there are fewer, each has fewer images
+BUSY = 1 << 10  # warps that keep a large device busy: where there are fewer, each has fewer images or rows
 AHEAD = 2  # copies of the rows that a group streams over, each of as many as an output sees
-WAVES = 4  # times that the device is filled with blocks, at most
-START = 4  # rows that might be summed while a group gets its first copies and its taps
+TALL = 64  # rows of a strip where few are summed in vain: short strips keep together what is read at a time ...
+LONG = 5  # ... and from how many rows on that an output sees strips are as tall as suits the device
+WAVES = 4  # times that it is filled with blocks then, at most
+LATE = 20  # the share of its time by which the last block of a wave ends later than the others
+HEAVY = 36  # taps whose sums take as long as memory does; then a row has to leave registers for itself
 
 # A group of threads, a warp or a block, does one thing together. LIVE rows of output see a row of input, SPAN_X columns of
 # input are seen by a thread's outputs in a row.
@@ -66,7 +69,7 @@ __device__ __forceinline__ void copy(const Place to, const T* from, const bool i
 {
     const int bytes = inside ? LOAD * (int)sizeof(T) : 0;
     if (LOAD * sizeof(T) == 16)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(to), "l"(from), "r"(bytes) : "memory");
+        asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" :: "r"(to), "l"(from), "r"(bytes) : "memory");
     else if (LOAD * sizeof(T) == 8)
         asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" :: "r"(to), "l"(from), "r"(bytes) : "memory");
     else
@@ -197,6 +200,7 @@ extern "C" __global__ __launch_bounds__(GROUP * GROUPS, RESIDENT) void conv2d(
         fetch();  // into the copy that all threads have read in the turns before
         #pragma unroll
         for (int turn = 0; turn < LIVE; ++turn, ++p, target += out_width) {
+            if (HEAVY && turn && p >= last + LIVE - 1) break;
             #pragma unroll
             for (int line = 0; line < STRIDE_Y; ++line) {
                 T pixels[PARTS * SIDE];
@@ -328,7 +332,8 @@ def launch(input, weight, output, stride, before, dilation, dtype, load, store):
     itemsize = 8 if dtype == "float64" else 4
     side, planes = WIDEST // itemsize, n * k
     across = -(-q // side)  # threads for a row of outputs
-    group = WARP if across <= WARP else min(GROUPS, key=lambda size: -(-across // size) * size)
+    heavy = math.prod(taps) >= HEAVY
+    group = min(GROUPS if heavy else GROUPS[:1], key=lambda size: -(-across // size) * size) if across > WARP else WARP
     lanes = even(across, group)
     fitting = group // lanes if lanes == across else 1
     images = min(fitting, max(1, planes // BUSY))
@@ -362,7 +367,10 @@ def launch(input, weight, output, stride, before, dilation, dtype, load, store):
         return None
     threads, strips_x, deep = group * groups, -(-q // (lanes * side)), -(-planes // images)
     resident = MULTIPROCESSOR // (threads * (registers + OTHERS))
-    tall = _tall(p, strips_x * deep, multiprocessors() * resident * groups, live)
+    if live < LONG:
+        tall = even(p, max(1, min(TALL, p * strips_x * deep * group // (WARP * BUSY))))
+    else:
+        tall = _tall(p, strips_x * deep, multiprocessors() * resident * groups, live)
     strips_y = -(-p // tall)
     blocks = -(-strips_x * strips_y * deep // groups)
     reach = (
@@ -373,7 +381,7 @@ def launch(input, weight, output, stride, before, dilation, dtype, load, store):
     counted += (tall + live) * q
     constants |= {"INDEX": "int" if max(*reach, counted + blocks * groups) < 2**31 else "long long", "GROUPS": groups}
     constants |= {"LOAD": load, "SHIFT": shift, "STORE": store, "PITCH": pitch, "AHEAD": AHEAD, "MULTIPLIER": k // channels}
-    constants["RESIDENT"] = resident
+    constants |= {"RESIDENT": resident, "HEAVY": int(heavy)}
     numbers = (strips_x, strips_y, tall, height, width, k, p, q, *before)
     kernel = raw_kernel(STREAM, "conv2d", dtype, **constants)
     return kernel, (blocks,), (group, groups), (cupy.int64(planes), *map(cupy.int32, numbers))
@@ -382,11 +390,11 @@ def launch(input, weight, output, stride, before, dilation, dtype, load, store):
 def _tall(rows, others, capacity, live):
     """The rows of a strip for which the device, filled with so many groups at a time, has the fewest to sum.
 
-    others: strips beside and behind each other. `live` rows are summed at a time, live - 1 in all that are not stored.
+    others: strips beside and behind each other. Of each, live - 1 rows are summed that are not stored.
     """
     found = []
     for wave in range(1, WAVES + 1):
         tall = -(-rows // min(rows, max(1, wave * capacity // others)))
         waves = -(-(-(-rows // tall) * others) // capacity)
-        found.append((waves * (-(-(tall + live - 1) // live) * live + START), tall))
+        found.append(((tall + live - 1) * (waves + 1 / LATE), tall))
     return min(found)[1]
