@@ -77,7 +77,7 @@ $(GPU_VENV)/installed: pyproject.toml meson.build wheelhouse.txt
 RUN_GPU = PATH="$(CURDIR)/$(GPU_BIN):$$PATH" $(GPU_BIN)/convbench run --config asv.gpu.conf.json
 TABLE_GPU = $(GPU_BIN)/convbench table --baseline gpu.torch --bench 'device_ceilings|transfers|conv2d\.(Device|Launches|ColdCache)'
 # Who competes for the goals of docs/gpu.md, on all problems; the others on a few.
-CONTENDERS := torch cupy_direct cupy_depthwise cupy_winograd cupy_ndimage triton_direct
+CONTENDERS := torch cupy_direct cupy_depthwise cupy_winograd cupy_ndimage
 
 bench-gpu: $(GPU_VENV)/installed
 	@status=0; $(RUN_GPU) $(CONTENDERS:%=--implementation gpu.%) --bench device_ceilings --bench transfers \

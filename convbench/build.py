@@ -36,7 +36,8 @@ def load(configuration: str) -> Config:
 
 
 def build(configuration: str, commit: str) -> dict:
-    """Build and install a commit: {"environments": [names], "reason": its builder's last words, or None where it builds}.
+    """Build and install a commit: {"environments": what asv's files say of each, "reason": its builder's last words, or None
+    where it builds}.
 
     An environment that cannot be made is no fault of the commit; it raises what asv raises.
     """
@@ -52,7 +53,12 @@ def build(configuration: str, commit: str) -> dict:
         except (ProcessError, UserError) as error:
             reasons.append(" / ".join(last_words(error)[-LINES:]) or str(error))
     unbuilt = environments and len(reasons) == len(environments)
-    return {"environments": [one.name for one in environments], "reason": reasons[0] if unbuilt else None}
+    date = repository.get_date(commit)
+    about = [
+        {"env_name": one.name, "python": one.python, "requirements": one.requirements, "env_vars": one.env_vars, "date": date}
+        for one in environments
+    ]
+    return {"environments": about, "reason": reasons[0] if unbuilt else None}
 
 
 def last_words(error: Exception) -> list[str]:

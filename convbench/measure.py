@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from asv.results import get_filename
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from convbench import lifeline, plan, results, store
+from convbench import lifeline, plan, results, salvage, store
 from convbench.project import Project
 
 GRACE = 10  # seconds asv gets to end by itself when interrupted, before all its processes are killed
@@ -78,15 +78,15 @@ class Place:
 
 @dataclass(frozen=True)
 class Built:
-    """A commit that is ready to be measured: what asv knows of its benchmarks, and the names of its environments."""
+    """A commit that is ready to be measured: what asv knows of its benchmarks, and what its files say of its environments."""
 
     commit: str
     known: dict[str, dict[str, Any]]
-    environments: list[str]
+    environments: list[dict[str, Any]]
 
     def file(self, folder: Path, commit: str | None = None) -> Path | None:
         """Its results in a machine's folder, or another commit's: the newest, should there be several environments."""
-        names = [get_filename("", commit or self.commit, environment) for environment in self.environments]
+        names = [get_filename("", commit or self.commit, environment["env_name"]) for environment in self.environments]
         found = [folder / name for name in names if (folder / name).is_file()]
         return max(found, key=lambda path: path.stat().st_mtime, default=None)
 
@@ -103,14 +103,15 @@ def build(place: Place, commit: str) -> Built:
         reason = store.without_places(found["reason"])
         if (fault := cause(log)) and fault != CAUSES[PINNED]:  # what asv.conf.json pins was installed before
             raise click.ClickException(f"{fault} {reason}")
-        raise Unbuilt(reason, found["environments"])
+        raise Unbuilt(reason, [environment["env_name"] for environment in found["environments"]])
     return Built(commit, results.benchmarks(place.work), found["environments"])
 
 
 def step(place: Place, built: Built, step: plan.Step, title: str) -> int:
     """Measure one class into the private folder, then move its files to where everybody reads. How many cells failed.
 
-    Raises ClickException where asv ends before its time, or what it measured cannot be stored.
+    Cut short, it keeps the cells that were finished. Raises ClickException where asv ends before its time, or what it
+    measured cannot be stored.
     """
     for old in place.private.glob("*-*.json"):
         old.unlink()
@@ -120,16 +121,21 @@ def step(place: Place, built: Built, step: plan.Step, title: str) -> int:
     side.unlink(missing_ok=True)
     before = time.time()
     total = len(step.cells) * step.rounds
-    with _progress(place.console) as progress:
-        task = progress.add_task(title, total=total, now="")
-        asv = ["convbench.private_asv", str(place.work), "run", f"{built.commit}^!", "--bench", step.pattern()]
-        asv += ["--machine", place.machine, "--record-samples", "--config", str(place.project.file)]
-        cells = {"CONVBENCH_CELLS": str(side), "CONVBENCH_DEVICES": ",".join(_devices(built, step))}
-        for _ in _running(place, asv, log, cells):
-            line = plan.last_line(side)
-            now = ", ".join(results.plain(value) for value in line.get("params", []))
-            progress.update(task, completed=min(plan.count_lines(side), total), now=now)
-        progress.update(task, completed=total, now="")
+    asv = ["convbench.private_asv", str(place.work), "run", f"{built.commit}^!", "--bench", step.pattern()]
+    asv += ["--machine", place.machine, "--record-samples", "--config", str(place.project.file)]
+    variables = {"CONVBENCH_CELLS": str(side), "CONVBENCH_DEVICES": ",".join(_devices(built, step))}
+    try:
+        with _progress(place.console) as progress, contextlib.closing(_running(place, asv, log, variables)) as running:
+            task = progress.add_task(title, total=total, now="")
+            for _ in running:
+                line = plan.last_line(side)
+                now = ", ".join(results.plain(value) for value in line.get("params", []))
+                progress.update(task, completed=min(plan.count_lines(side), total), now=now)
+            progress.update(task, completed=total, now="")
+    except (KeyboardInterrupt, Interrupted, click.ClickException):
+        if count := _keep_finished(place, built, step, side):
+            place.console.print(f"{title}: cut short, {count} of its cells are kept", highlight=False, markup=False)
+        raise
     produced = built.file(place.private)
     if produced is None or produced.stat().st_mtime < before:
         raise click.ClickException(f"asv wrote no results for {step.name}; its output: {tail(log)}")
@@ -145,6 +151,21 @@ def step(place: Place, built: Built, step: plan.Step, title: str) -> int:
     done = f"{times} times, {len(status) - times - failed} left out, {failed} FAILED"
     place.console.print(f"{title}: {done}, {plan.minutes(time.time() - before)}", highlight=False, markup=False)
     return failed
+
+
+def _keep_finished(place: Place, built: Built, step: plan.Step, side: Path) -> int:
+    """Keep the cells that were finished when their class was cut short; how many. None of several environments': side files
+    do not tell them apart.
+    """
+    cells = salvage.finished(side, step.rounds)
+    if not cells or len(built.environments) > 1:
+        return 0
+    produced = salvage.store(cells, built.known, built.commit, built.environments[0], place.work)
+    side.write_text("".join(json.dumps(line) + "\n" for lines in cells.values() for line in lines), encoding="utf-8")
+    target = place.stored / produced.name
+    store.append(side, results.side_file(target))
+    store.publish(produced, target)
+    return len(cells)
 
 
 def _devices(built: Built, step: plan.Step) -> list[str]:
@@ -173,7 +194,7 @@ def _strike(produced: Path, failed: list[plan.Cell]) -> None:
     produced.write_text(json.dumps(content), encoding="utf-8")
 
 
-def _running(place: Place, command: list[str], log: Path, variables: dict[str, str] | None = None) -> Iterator[None]:
+def _running(place: Place, command: list[str], log: Path, variables: dict[str, str] | None = None) -> Generator[None]:
     """Run asv, by a module of ours; yields while it runs and leaves no process behind, however it ends, or we do.
 
     asv's own exit status 2 means that a benchmark failed, which the side file tells better.

@@ -117,7 +117,7 @@ def unbuilt(folder: Path) -> dict[str, dict[str, Any]]:
     A line that makes no sense is passed over, as in side files.
     """
     found: dict[str, dict[str, Any]] = {}
-    for line in _lines(unbuilt_file(folder)):
+    for line in json_lines(unbuilt_file(folder)):
         if isinstance(line, dict) and all(isinstance(line.get(key), str) for key in ("commit", "reason")):
             found[line["commit"]] = line
     return found
@@ -130,7 +130,7 @@ def side_lines(path: Path) -> dict[tuple[str, tuple[str, ...]], dict[str, Any]]:
     in one process of two is wrong.
     """
     lines: dict[tuple[str, tuple[str, ...]], dict[str, Any]] = {}
-    for line in _lines(path):
+    for line in json_lines(path):
         try:
             cell = line["benchmark"], tuple(line["params"])
             before = lines.get(cell, {})
@@ -142,7 +142,7 @@ def side_lines(path: Path) -> dict[tuple[str, tuple[str, ...]], dict[str, Any]]:
     return lines
 
 
-def _lines(path: Path) -> Iterator[Any]:
+def json_lines(path: Path) -> Iterator[Any]:
     """The content of each line of JSON in a file, which may be missing; lines that are not whole are passed over."""
     if path.is_file():
         for text in path.read_text(encoding="utf-8", errors="replace").splitlines():

@@ -188,7 +188,7 @@ class _Session:
             self._tell(f"{len(left)} more commits after this one: about {rest} for all")
         done = self.position
         for i, step in enumerate(steps):
-            kept = f"{i} of {len(steps)} classes are kept, {step.name} is not"
+            kept = f"{i} of {len(steps)} classes are done, {step.name} is not"
             self.position = kept if self.outcome.commits == 1 else f"{done}, of {built.commit[:8]} {kept}"
             if not self.request.busy:
                 machine.wait_until_quiet()

@@ -101,7 +101,7 @@ def test_an_interrupted_run_keeps_what_was_finished_and_goes_on_from_there(folde
     out, err = process.communicate(timeout=60)
     assert process.returncode == 1, out
     (sentence,) = err.strip().splitlines()
-    assert sentence.startswith("Error: interrupted: 1 of 3 classes are kept, speed.Slow is not")
+    assert sentence.startswith("Error: interrupted: 1 of 3 classes are done, speed.Slow is not")
     assert list(results(folder)) == ["speed.Fast.time_it"]
     assert left_running(folder) == []
     before = results(folder)["speed.Fast.time_it"]
