@@ -80,7 +80,7 @@ TABLE_GPU = $(GPU_BIN)/convbench table --baseline gpu.torch --bench 'device_ceil
 CONTENDERS := torch cupy_direct cupy_depthwise cupy_winograd cupy_ndimage
 
 bench-gpu: $(GPU_VENV)/installed
-	@status=0; $(RUN_GPU) $(CONTENDERS:%=--implementation gpu.%) --bench device_ceilings --bench transfers \
+	@trap 'exit 130' INT TERM; status=0; $(RUN_GPU) $(CONTENDERS:%=--implementation gpu.%) --bench device_ceilings --bench transfers \
 		--bench 'conv2d\.(Device|Launches|ColdCache)' || status=$$?; \
 	$(RUN_GPU) --quick --implementation 'gpu.*' --implementation im2col.cupy --bench 'conv2d\.(Device|Launches)' || status=$$?; \
 	$(TABLE_GPU) || status=$$?; exit $$status

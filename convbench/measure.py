@@ -113,10 +113,7 @@ def step(place: Place, built: Built, step: plan.Step, title: str) -> int:
     Cut short, it keeps the cells that were finished. Raises ClickException where asv ends before its time, or what it
     measured cannot be stored.
     """
-    for old in place.private.glob("*-*.json"):
-        old.unlink()
-    if there := built.file(place.stored):
-        shutil.copy2(there, place.private)
+    _begin_with_what_is_stored(place, built)
     side, log = place.work / "cells.jsonl", place.work / "asv.log"
     side.unlink(missing_ok=True)
     before = time.time()
@@ -133,8 +130,11 @@ def step(place: Place, built: Built, step: plan.Step, title: str) -> int:
                 progress.update(task, completed=min(plan.count_lines(side), total), now=now)
             progress.update(task, completed=total, now="")
     except (KeyboardInterrupt, Interrupted, click.ClickException):
-        if count := _keep_finished(place, built, step, side):
-            place.console.print(f"{title}: cut short, {count} of its cells are kept", highlight=False, markup=False)
+        try:
+            kept = f"{_keep_finished(place, built, step, side)} of its cells are kept"
+        except Exception as error:  # why the class was cut short says more
+            kept = f"none of its cells could be kept: {error}"
+        place.console.print(f"{title}: cut short, {kept}", highlight=False, markup=False)
         raise
     produced = built.file(place.private)
     if produced is None or produced.stat().st_mtime < before:
@@ -153,6 +153,14 @@ def step(place: Place, built: Built, step: plan.Step, title: str) -> int:
     return failed
 
 
+def _begin_with_what_is_stored(place: Place, built: Built) -> None:
+    """Have the commit's stored results in the private folder and no others."""
+    for old in place.private.glob("*-*.json"):
+        old.unlink()
+    if there := built.file(place.stored):
+        shutil.copy2(there, place.private)
+
+
 def _keep_finished(place: Place, built: Built, step: plan.Step, side: Path) -> int:
     """Keep the cells that were finished when their class was cut short; how many. None of several environments': side files
     do not tell them apart.
@@ -160,6 +168,7 @@ def _keep_finished(place: Place, built: Built, step: plan.Step, side: Path) -> i
     cells = salvage.finished(side, step.rounds)
     if not cells or len(built.environments) > 1:
         return 0
+    _begin_with_what_is_stored(place, built)  # asv may have written there, and been stopped while it did
     produced = salvage.store(cells, built.known, built.commit, built.environments[0], place.work)
     side.write_text("".join(json.dumps(line) + "\n" for lines in cells.values() for line in lines), encoding="utf-8")
     target = place.stored / produced.name
@@ -169,7 +178,7 @@ def _keep_finished(place: Place, built: Built, step: plan.Step, side: Path) -> i
 
 
 def _devices(built: Built, step: plan.Step) -> list[str]:
-    """Where the implementations of a step's cells compute, "cpu" or "cuda"; so that the libraries of others stay out."""
+    """Where a step's implementations compute, "cpu", "cuda" or both: what its processes import before they begin."""
     found = set()
     for name, params in step.cells:
         benchmark = built.known[name]

@@ -39,14 +39,28 @@ class Preinstalled(environment.Environment):
         pip = Path(sysconfig.get_path("scripts", vars={"base": self._path, "platbase": self._path}), "pip")
         pip.write_text(f'#!/bin/sh\nexec "{pip.with_name("python")}" -m pip "$@"\n', encoding="utf-8")
         pip.chmod(0o755)
+        self._list.write_text(_seen(), encoding="utf-8")
+
+    def check_presence(self) -> bool:
+        """Whether there is such an environment, over what this interpreter sees today."""
+        return super().check_presence() and self._list.is_file() and self._list.read_text(encoding="utf-8") == _seen()
+
+    @property
+    def _list(self) -> Path:
         purelib = Path(sysconfig.get_path("purelib", vars={"base": self._path, "platbase": self._path}))
-        # Behind the environment's own folder: there a commit of the project lies, and perhaps another in what is seen.
-        lines = [_line(folder) for folder in sys.path if folder and Path(folder).is_dir()]
-        (purelib / "preinstalled.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return purelib / "preinstalled.pth"
 
     def run(self, args: list[str], **kwargs: Any) -> str:
         """Run the environment's Python."""
         return self.run_executable("python", args, **kwargs)
+
+
+def _seen() -> str:
+    """A .pth file of what this interpreter sees.
+
+    Behind the environment's own folder: there a commit of the project lies, and perhaps another in what is seen.
+    """
+    return "".join(f"{_line(folder)}\n" for folder in sys.path if folder and Path(folder).is_dir())
 
 
 def _line(folder: str) -> str:

@@ -1,6 +1,7 @@
 """The GPU implementations where there is a GPU (pytest -m gpu), and what is said where there is none."""
 
 import contextlib
+import importlib
 
 import numpy as np
 import pytest
@@ -150,3 +151,27 @@ def test_not_a_number_stays_in_its_image(name):
     output = on_device(function, input, weight, bias, padding=1)
     assert near(function, output[0], right[0])
     assert np.isnan(output[1]).any()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    "label",
+    [
+        "n3c5h7w7k5r3s3p1g5",
+        "n1c7h14w14k7r3s3t2p1g7",
+        "n2c9h28w28k9r5s5p2g9",
+        "n1c3h33w90k6r7s7p3g3",
+        "n1c2h40w1100k2r7s7p3g2",
+    ],
+)
+@pytest.mark.parametrize("busy", [1, 1 << 10])
+def test_depthwise_groups_of_several_images(busy, label, dtype, monkeypatch):
+    """On a device that few warps keep busy, a warp has many images, the last one fewer; copies are late as nowhere else."""
+    function, module = load("gpu.cupy_depthwise"), importlib.import_module("impls.conv2d.gpu.cupy_depthwise")
+    monkeypatch.setattr(module, "BUSY", busy)
+    module.launch.cache_clear()
+    problem = Problem.parse(label, dtype=dtype)
+    for _ in range(3):
+        judge(problem, function.family, lambda *arrays: on_device(function, *arrays, **problem.arguments))
+    module.launch.cache_clear()

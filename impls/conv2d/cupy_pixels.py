@@ -1,4 +1,4 @@
-"""A raw CUDA kernel for any convolution, a thread for each output: for what other kernels cannot hold in their registers."""
+"""A raw CUDA kernel for any convolution, a thread for each output: for what other kernels have no room for."""
 
 from __future__ import annotations
 

@@ -118,8 +118,9 @@ def conv2d(
     cdef Py_ssize_t height = (g.out_height - 1) * g.stride_y + (g.taps_y - 1) * g.dilation_y + 1
     cdef Py_ssize_t width = (g.out_width - 1) * g.stride_x + (g.taps_x - 1) * g.dilation_x + 1
     cdef bint padded = g.top > 0 or g.left > 0 or height > g.height or width > g.width, ready = packed is not None
-    # Threads that each have groups of their own need not wait for each other; where there are too few, they share one.
-    cdef bint own = groups > 1 and (groups * images >= 4 * threads or groups * images % threads == 0)
+    # Threads that each have groups or images of their own need not wait for each other, nor read what another has padded, which
+    # takes up to four times as long where their caches are far apart; where there are too few of either, they share one.
+    cdef bint own = groups * images >= 4 * threads or groups * images % threads == 0
     cdef Py_ssize_t plane, first, count, most, jobs, blocks, block, cuts, group, job, k, n, i, near, far, mine, seen, factors_size
     cdef floating* copies
     cdef floating* work
@@ -132,6 +133,8 @@ def conv2d(
         height, width = g.height, g.width
     plane = height * width
     most = images
+    if groups == 1:  # each packs the weights for itself then: a single block of outputs is soon packed
+        own = own and threads > 1 and padded and g.outputs <= pair
     if own:
         # As many images at a time as the cache holds, but not so many that a thread has none.
         most = min(max(1, NEAR // (g.channels * plane * sizeof(floating))), max(1, groups * images // (4 * threads)), images)

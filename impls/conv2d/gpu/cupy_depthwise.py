@@ -4,7 +4,7 @@
 copied to shared memory without passing through registers, many rows before they are needed, with zeros around the image; so
 the memory is busy while a few warps sum, whatever the kernel's size. Each row is read once: it goes into the sums, in
 registers, of all rows of output that see it. The CUDA kernel is compiled for each kernel size, stride and width. What is
-too large for registers has one that sums an output a thread.
+too large for registers or shared memory has one that sums an output a thread.
 https://docs.nvidia.com/cuda/parallel-thread-execution/#data-movement-and-conversion-instructions-cp-async
 """
 
@@ -227,6 +227,7 @@ extern "C" __global__ __launch_bounds__(GROUP * GROUPS, RESIDENT) void conv2d(
         }
         ready = ready == AHEAD - 1 ? 0 : ready + 1;
     }
+    wait<0>();  // nothing is on its way to shared memory that others have by then
 }
 """
 )
@@ -333,25 +334,25 @@ def launch(input, weight, output, stride, before, dilation, dtype, load, store):
     side, planes = WIDEST // itemsize, n * k
     across = -(-q // side)  # threads for a row of outputs
     heavy = math.prod(taps) >= HEAVY
-    group = min(GROUPS if heavy else GROUPS[:1], key=lambda size: -(-across // size) * size) if across > WARP else WARP
-    lanes = even(across, group)
-    fitting = group // lanes if lanes == across else 1
-    images = min(fitting, max(1, planes // BUSY))
     live, span = (taps[0] - 1) * dilation[0] // stride[0] + 1, (side - 1) * stride[1] + (taps[1] - 1) * dilation[1] + 1
     registers = (live * side + math.prod(taps) + span) * itemsize // 4  # for sums, taps and what is seen of a row
     if registers > REGISTERS:
         return None
-    constants = {"GROUP": group, "IMAGES": images, "LANES": lanes, "LIVE": live, "SPAN_X": span}
+    constants = {"LIVE": live, "SPAN_X": span}
     constants |= {"TAPS_Y": taps[0], "STRIDE_Y": stride[0], "DILATION_Y": dilation[0]}
     constants |= {"TAPS_X": taps[1], "STRIDE_X": stride[1], "DILATION_X": dilation[1]}
+    elements = max(math.prod(input), math.prod(weight), math.prod(output))
+    shapes = _shapes(across, planes, heavy)
+    group, _, lanes, images = shapes[0]
     # What is counted: elements, those of the images of a group that has no more, and below the coordinates that are seen.
-    counted = max(math.prod(input), math.prod(weight), math.prod(output)) + images * max(height * width, p * q)
+    counted = elements + images * max(height * width, p * q)
     far = max(padding + (size + live + side) * step for padding, size, step in zip(before, (p, q), stride, strict=True))
-    whole = fitting * (height * width + p * q) * itemsize
+    whole = group // lanes * (height * width + p * q) * itemsize
     if images > 1 and group == WARP and k == channels and whole * FEWEST <= SHARED and far < 2**31:
         together = math.gcd(load, images * height * width, planes * height * width)
-        constants |= {"HEIGHT": height, "WIDTH": width, "OUT_HEIGHT": p, "OUT_WIDTH": q, "TOP": before[0], "LEFT": before[1]}
-        constants |= {"LOAD": together, "STORE": math.gcd(store, images * p * q, planes * p * q), "GROUPS": WARPS}
+        constants |= {"GROUP": group, "GROUPS": WARPS, "IMAGES": images, "LANES": lanes, "TOP": before[0], "LEFT": before[1]}
+        constants |= {"HEIGHT": height, "WIDTH": width, "OUT_HEIGHT": p, "OUT_WIDTH": q}
+        constants |= {"LOAD": together, "STORE": math.gcd(store, images * p * q, planes * p * q)}
         blocks = -(-planes // (images * WARPS))
         constants["INDEX"] = "int" if counted + blocks * WARPS * images < 2**31 else "long long"
         kernel = raw_kernel(SMALL, "conv2d", dtype, **constants)
@@ -359,14 +360,16 @@ def launch(input, weight, output, stride, before, dilation, dtype, load, store):
 
     load, store = math.gcd(load, width), math.gcd(store, q)
     shift = -before[1] % load  # from where `load` elements may be read at once to the strip's first pixel
-    parts = -(-(shift + span) // side)
-    pitch = ((lanes - 1) * stride[1] + parts) * side
-    lines, groups = live * stride[0], THREADS // WARP if group == WARP else 1
-    registers += -(-lines * images * pitch // (load * group))  # where a thread's copies come from
-    if AHEAD * groups * lines * images * pitch * itemsize > SHARED or registers > REGISTERS:
+    parts, lines = -(-(shift + span) // side), live * stride[0]
+    for group, groups, lanes, images in shapes:
+        pitch = ((lanes - 1) * stride[1] + parts) * side
+        sources = -(-lines * images * pitch // (load * group))  # registers for where a thread's copies come from
+        if AHEAD * groups * lines * images * pitch * itemsize <= SHARED and registers + sources <= REGISTERS:
+            break
+    else:
         return None
-    threads, strips_x, deep = group * groups, -(-q // (lanes * side)), -(-planes // images)
-    resident = MULTIPROCESSOR // (threads * (registers + OTHERS))
+    strips_x, deep = -(-q // (lanes * side)), -(-planes // images)
+    resident = MULTIPROCESSOR // (group * groups * (registers + sources + OTHERS))
     if live < LONG:
         tall = even(p, max(1, min(TALL, p * strips_x * deep * group // (WARP * BUSY))))
     else:
@@ -378,13 +381,30 @@ def launch(input, weight, output, stride, before, dilation, dtype, load, store):
         (strips_x + 1) * lanes * side * stride[1] + pitch + before[1],
     )
     # Beyond the last row of the last image nothing is stored, but counted.
-    counted += (tall + live) * q
-    constants |= {"INDEX": "int" if max(*reach, counted + blocks * groups) < 2**31 else "long long", "GROUPS": groups}
-    constants |= {"LOAD": load, "SHIFT": shift, "STORE": store, "PITCH": pitch, "AHEAD": AHEAD, "MULTIPLIER": k // channels}
-    constants |= {"RESIDENT": resident, "HEAVY": int(heavy)}
+    counted = elements + images * max(height * width, p * q) + (tall + live) * q + blocks * groups
+    constants |= {"INDEX": "int" if max(*reach, counted) < 2**31 else "long long", "GROUP": group, "GROUPS": groups}
+    constants |= {"IMAGES": images, "LANES": lanes, "PITCH": pitch, "AHEAD": AHEAD, "MULTIPLIER": k // channels}
+    constants |= {"LOAD": load, "SHIFT": shift, "STORE": store, "RESIDENT": resident, "HEAVY": int(heavy)}
     numbers = (strips_x, strips_y, tall, height, width, k, p, q, *before)
     kernel = raw_kernel(STREAM, "conv2d", dtype, **constants)
     return kernel, (blocks,), (group, groups), (cupy.int64(planes), *map(cupy.int32, numbers))
+
+
+def _shapes(across, planes, heavy):
+    """What a block may be, the fastest first and what needs less memory after it.
+
+    Each is a group's threads, a block's groups, a row's threads in a group, and the images that a group has side by side.
+    """
+    idle = lambda group: -(-across // group) * group  # noqa: E731
+    wide = sorted(GROUPS, key=idle) if heavy else GROUPS
+    found = []
+    for group in (*(wide if across > WARP else ()), WARP):
+        lanes = even(across, group)
+        images = min(group // lanes, max(1, planes // BUSY)) if lanes == across else 1
+        while images:
+            found += [(group, groups, lanes, images) for groups in ((4, 2, 1) if group == WARP else (1,))]
+            images //= 2
+    return found
 
 
 def _tall(rows, others, capacity, live):

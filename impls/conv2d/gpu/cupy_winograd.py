@@ -251,11 +251,12 @@ def launch(input, weight, output, stride, before, groups, dtype, load, store):
     (_, channels, height, width), (k, group_channels, _, _), (n, _, p, q) = input, weight, output
     tiles_y, tiles_x, load, store = -(-p // 4), -(-q // 4), math.gcd(load, width), math.gcd(store, q)
     points, itemsize = POINTS[stride[0]] * POINTS[stride[1]], 8 if dtype == "float64" else 4
-    total, step = n * tiles_y * tiles_x, SECTOR // itemsize
+    total, sector = n * tiles_y * tiles_x, SECTOR // itemsize
     most = WORK // ((channels + k) * points * itemsize)
-    wide = -(-even(total, max(step, most)) // step) * step
+    wide = -(-even(total, max(sector, most)) // sector) * sector
+    reach = (4 * tiles * step + 9 + padding for tiles, step, padding in zip((tiles_y, tiles_x), stride, before, strict=True))
     sizes = points * k * group_channels, points * max(channels, k) * wide, total + wide, *map(math.prod, (input, output))
-    constants = {"INDEX": "int" if max(sizes) + THREADS < 2**31 else "long long", "THREADS": THREADS}
+    constants = {"INDEX": "int" if max(*sizes, *reach) + THREADS < 2**31 else "long long", "THREADS": THREADS}
     constants |= {"POINTS_Y": POINTS[stride[0]], "POINTS_X": POINTS[stride[1]]}
     constants |= {"LOAD": load, "SHIFT": -before[1] % load, "STORE": store}
     names = "transform_weights", "transform_tiles", "transform_products"
