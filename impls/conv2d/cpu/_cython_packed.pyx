@@ -133,8 +133,8 @@ def conv2d(
         height, width = g.height, g.width
     plane = height * width
     most = images
-    if groups == 1:  # each packs the weights for itself then: a single block of outputs is soon packed
-        own = own and threads > 1 and padded and g.outputs <= pair
+    if groups == 1:  # each packs the weights for itself then: one block of outputs is soon packed, or two
+        own = own and threads > 1 and padded and g.outputs <= 2 * pair
     if own:
         # As many images at a time as the cache holds, but not so many that a thread has none.
         most = min(max(1, NEAR // (g.channels * plane * sizeof(floating))), max(1, groups * images // (4 * threads)), images)
