@@ -243,7 +243,7 @@ def test_a_results_file_of_this_commit_that_is_broken(project, monkeypatch):
     def build(place, commit):
         (place.work / "benchmarks.json").write_text((project / "results" / "benchmarks.json").read_text())
         (place.private / "machine.json").write_text("{}")
-        return measure.Built(commit, results.benchmarks(place.work), ["env"])
+        return measure.Built(commit, results.benchmarks(place.work), [{"env_name": "env"}])
 
     monkeypatch.setattr(measure, "build", build)
     monkeypatch.setattr(machine, "facts", lambda: {"machine": "box"})
