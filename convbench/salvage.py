@@ -8,7 +8,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from asv.results import Results
+from asv.results import Results, get_filename
 from asv.runner import BenchmarkResult
 
 from convbench import machine, plan, results
@@ -45,7 +45,7 @@ def store(cells: Lines, known: dict[str, dict[str, Any]], commit: str, environme
         result = BenchmarkResult(list(values), list(samples), list(numbers), errcode=0, stderr="", profile=None)
         made.add_result(known[name], result, record_samples=True, selected_idx=set(here))
     made.save(str(folder))
-    return folder / facts["machine"] / f"{commit[:8]}-{about['env_name']}.json"
+    return folder / get_filename(facts["machine"], commit, about["env_name"])
 
 
 def _measured(lines: list[dict[str, Any]]) -> tuple[float, list[float] | None, int | None]:

@@ -98,6 +98,20 @@ __device__ __forceinline__ void close() {}
 template <int LATER> __device__ __forceinline__ void wait() { together(); }
 #endif
 
+// Read the taps of an output channel, and begin each of its sums with the bias, which is returned.
+__device__ __forceinline__ T begin_with(
+    T (&sum)[LIVE][SIDE], T (&taps)[TAPS_Y * TAPS_X], const T* __restrict__ weight, const T* __restrict__ bias, const INDEX k)
+{
+    #pragma unroll
+    for (int tap = 0; tap < TAPS_Y * TAPS_X; ++tap) taps[tap] = weight[k * (TAPS_Y * TAPS_X) + tap];
+    const T start = bias ? bias[k] : (T)0;
+    #pragma unroll
+    for (int live = 0; live < LIVE; ++live)
+        #pragma unroll
+        for (int side = 0; side < SIDE; ++side) sum[live][side] = start;
+    return start;
+}
+
 // Add what row `line` of the STRIDE_Y rows that are new to row p of output has for the rows that see it; turn is p % LIVE.
 __device__ __forceinline__ void add(
     T (&sum)[LIVE][SIDE], const T (&taps)[TAPS_Y * TAPS_X], const T* pixels, const int turn, const int line)
@@ -179,15 +193,8 @@ extern "C" __global__ __launch_bounds__(GROUP * GROUPS, RESIDENT) void conv2d(
     };
     for (int ahead = 0; ahead < AHEAD - 1; ++ahead) fetch();
 
-    T taps[TAPS_Y * TAPS_X];
-    #pragma unroll
-    for (int tap = 0; tap < TAPS_Y * TAPS_X; ++tap) taps[tap] = weight[k * (TAPS_Y * TAPS_X) + tap];
-    const T start = bias ? bias[k] : (T)0;
-    T sum[LIVE][SIDE];
-    #pragma unroll
-    for (int live = 0; live < LIVE; ++live)
-        #pragma unroll
-        for (int side = 0; side < SIDE; ++side) sum[live][side] = start;
+    T taps[TAPS_Y * TAPS_X], sum[LIVE][SIDE];
+    const T start = begin_with(sum, taps, weight, bias, k);
 
     // Threads without outputs read too, but never beyond a row of copies.
     const int begin = (image * PITCH + beside * STRIDE_X) / SIDE;
@@ -257,15 +264,8 @@ extern "C" __global__ __launch_bounds__(GROUP * GROUPS) void conv2d(
     const int image = lane / LANES < count ? lane / LANES : 0, beside = lane % LANES * SIDE;
     const bool summing = lane / LANES < count && beside < OUT_WIDTH;
     const INDEX k = (first + image) % outputs;
-    T taps[TAPS_Y * TAPS_X];
-    #pragma unroll
-    for (int tap = 0; tap < TAPS_Y * TAPS_X; ++tap) taps[tap] = weight[k * (TAPS_Y * TAPS_X) + tap];
-    const T start = bias ? bias[k] : (T)0;
-    T sum[LIVE][SIDE];
-    #pragma unroll
-    for (int live = 0; live < LIVE; ++live)
-        #pragma unroll
-        for (int side = 0; side < SIDE; ++side) sum[live][side] = start;
+    T taps[TAPS_Y * TAPS_X], sum[LIVE][SIDE];
+    const T start = begin_with(sum, taps, weight, bias, k);
     const T* const source = images[threadIdx.y]->at + image * PIXELS;
     T* const target = results[threadIdx.y]->at + image * MADE + beside;
     const int x = beside * STRIDE_X - LEFT;
