@@ -27,7 +27,7 @@ def calls(draw, name):
     """Problems whose sizes lie around those of vectors, tiles and blocks."""
     groups = draw(st.sampled_from([1, 1, 1, 2, 3, 9, 16, 35]))
     channels = draw(st.integers(1, 40 if groups == 1 else 3))
-    outputs = draw(st.integers(1, 70 if groups == 1 else 2))
+    outputs = draw(st.one_of(st.integers(1, 70), st.integers(71, 300)) if groups == 1 else st.integers(1, 2))
     width = draw(st.one_of(st.integers(1, 70), st.integers(500, 600) if channels < 4 else st.integers(1, 70)))
     kernel = draw(st.one_of(st.sampled_from([(1, 1), (3, 3), (5, 5), (7, 7)]), st.tuples(*[st.integers(1, 9)] * 2)))
     settings = {
@@ -82,6 +82,11 @@ LARGE = {  # outputs of 8 MB and more, which go past the caches where their rows
 @pytest.mark.parametrize("name", ["cpu.cython_direct", "cpu.numba_direct"])
 def test_large_outputs(name, what):
     agrees(name, what, 2)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_what_no_output_sees_is_left_out_of_large_batches(threads):
+    agrees("cpu.cython_packed", call((16, 40, 57, 58), (100, 40, 1, 1), stride=2, dtype="float32"), threads)
 
 
 @pytest.mark.parametrize("name", ["cpu.cython_packed", "cpu.cython_winograd"])

@@ -3,6 +3,19 @@
 
 #ifndef PAIR
 #define PAIR (2 * LANES) /* output channels at a time */
+
+/* Rows of outputs that go together, and pieces that they are cut into, as even and as long as they can be. */
+static ptrdiff_t together(const Shape *g) { return g->out_width <= TILE / 2 ? 2 : 1; }
+static ptrdiff_t parts(const Shape *g) { return (g->out_width + TILE - 1) / TILE; }
+static ptrdiff_t pieces_of(const Shape *g) { return (g->out_height + together(g) - 1) / together(g) * parts(g); }
+
+/* The rows of a padded image, `first` to `last` - 1, that its pieces `begin` to `end` - 1 see. */
+static void rows_seen(const Shape *g, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t *first, ptrdiff_t *last)
+{
+    const ptrdiff_t after = ((end - 1) / parts(g) + 1) * together(g);
+    *first = begin / parts(g) * together(g) * g->stride_y;
+    *last = ((after < g->out_height ? after : g->out_height) - 1) * g->stride_y + (g->taps_y - 1) * g->dilation_y + 1;
+}
 #endif
 
 /* Fill packed (taps, PAIR) from the weights (outputs, taps) of at most PAIR output channels; zeros for channels beyond. Its length is
@@ -22,11 +35,12 @@ static void NAME(pack)(const REAL *weight, ptrdiff_t taps, ptrdiff_t outputs, RE
 }
 
 /* `rows` rows of `columns` pixels of PAIR output channels, or of the first LANES where `halves` is 1, all sums in registers. input: what
-   the first tap of the first pixel sees; pixels lie `stride` elements apart, rows `jump`, and tap i `places[i]` elements on. The first
-   `outputs` channels are stored, `far` elements apart, in each the pixels side by side. */
+   the first tap of the first pixel sees; pixels lie `stride` elements apart, rows `jump`, and tap i `places[i]` elements on. Summed are
+   `runs` runs of `length` taps, `step` taps from one to the next. The first `outputs` channels are stored, `far` elements apart, in each
+   the pixels side by side. */
 INLINE void NAME(pixels)(const int halves, const int rows, const int columns, const ptrdiff_t stride, const ptrdiff_t jump,
-                         const REAL *input, const ptrdiff_t *places, ptrdiff_t taps, const REAL *packed, const REAL *bias,
-                         REAL *output, ptrdiff_t outputs, ptrdiff_t far)
+                         const REAL *input, const ptrdiff_t *places, ptrdiff_t runs, ptrdiff_t length, ptrdiff_t step,
+                         const REAL *packed, const REAL *bias, REAL *output, ptrdiff_t outputs, ptrdiff_t far)
 {
     const int count = rows * columns;
     V sums[TILE][2];
@@ -37,19 +51,21 @@ INLINE void NAME(pixels)(const int halves, const int rows, const int columns, co
         if (halves == 2)
             sums[t][1] = high;
     }
-    for (ptrdiff_t tap = 0; tap < taps; tap++, packed += PAIR) {
-        const REAL *seen = input + places[tap];
-        const V first = NAME(load)(packed), second = NAME(load)(packed + LANES);
-        /* What the piece to the right sees last: planes of many channels are more streams than the machine's own prefetcher follows. */
-        __builtin_prefetch(seen + (2 * columns - 1) * stride);
-        _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
-        {
-            const V x = NAME(splat)(seen[t / columns * jump + t % columns * stride]);
-            sums[t][0] += x * first;
-            if (halves == 2)
-                sums[t][1] += x * second;
+    for (ptrdiff_t run = 0; run < runs; run++, places += step, packed += step * PAIR)
+        for (ptrdiff_t tap = 0; tap < length; tap++) {
+            const REAL *seen = input + places[tap];
+            const V first = NAME(load)(packed + tap * PAIR), second = NAME(load)(packed + tap * PAIR + LANES);
+            /* What the piece to the right sees last: planes of many channels are more streams than the machine's own prefetcher
+               follows. */
+            __builtin_prefetch(seen + (2 * columns - 1) * stride);
+            _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
+            {
+                const V x = NAME(splat)(seen[t / columns * jump + t % columns * stride]);
+                sums[t][0] += x * first;
+                if (halves == 2)
+                    sums[t][1] += x * second;
+            }
         }
-    }
     _Pragma("GCC unroll 2") for (int half = 0; half < halves; half++)
         _Pragma("GCC unroll 16") for (int at = 0; at < count; at += LANES)
         {
@@ -63,15 +79,17 @@ INLINE void NAME(pixels)(const int halves, const int rows, const int columns, co
 
 #define PIXELS(halves, rows, columns)                                                                                            \
     static void NAME(pixels_##halves##_##rows##_##columns)(ptrdiff_t stride, ptrdiff_t jump, const REAL *input,                  \
-                                                           const ptrdiff_t *places, ptrdiff_t taps, const REAL *packed,          \
-                                                           const REAL *bias, REAL *output, ptrdiff_t outputs, ptrdiff_t far)     \
+                                                           const ptrdiff_t *places, ptrdiff_t runs, ptrdiff_t length,            \
+                                                           ptrdiff_t step, const REAL *packed, const REAL *bias, REAL *output,   \
+                                                           ptrdiff_t outputs, ptrdiff_t far)                                     \
     {                                                                                                                            \
         if (stride == 1)                                                                                                         \
-            NAME(pixels)(halves, rows, columns, 1, jump, input, places, taps, packed, bias, output, outputs, far);               \
+            NAME(pixels)(halves, rows, columns, 1, jump, input, places, runs, length, step, packed, bias, output, outputs, far); \
         else if (stride == 2)                                                                                                    \
-            NAME(pixels)(halves, rows, columns, 2, jump, input, places, taps, packed, bias, output, outputs, far);               \
+            NAME(pixels)(halves, rows, columns, 2, jump, input, places, runs, length, step, packed, bias, output, outputs, far); \
         else                                                                                                                     \
-            NAME(pixels)(halves, rows, columns, stride, jump, input, places, taps, packed, bias, output, outputs, far);          \
+            NAME(pixels)                                                                                                         \
+        (halves, rows, columns, stride, jump, input, places, runs, length, step, packed, bias, output, outputs, far);            \
     }
 #define UP_TO_3(f, halves, rows) f(halves, rows, 1) f(halves, rows, 2) f(halves, rows, 3)
 #define UP_TO_6(f, halves, rows) UP_TO_3(f, halves, rows) f(halves, rows, 4) f(halves, rows, 5) f(halves, rows, 6)
@@ -92,49 +110,65 @@ ONE_ROW(PIXELS, 2, 1)
 TWO_ROWS(PIXELS, 2, 2)
 
 #define ENTRY(halves, rows, columns) NAME(pixels_##halves##_##rows##_##columns),
-static void (*const NAME(pixels_of)[2][2][TILE + 1])(ptrdiff_t, ptrdiff_t, const REAL *, const ptrdiff_t *, ptrdiff_t, const REAL *,
-                                                     const REAL *, REAL *, ptrdiff_t, ptrdiff_t) = {
+static void (*const NAME(pixels_of)[2][2][TILE + 1])(ptrdiff_t, ptrdiff_t, const REAL *, const ptrdiff_t *, ptrdiff_t, ptrdiff_t,
+                                                     ptrdiff_t, const REAL *, const REAL *, REAL *, ptrdiff_t, ptrdiff_t) = {
     {{NULL, ONE_ROW(ENTRY, 1, 1)}, {NULL, TWO_ROWS(ENTRY, 1, 2)}},
     {{NULL, ONE_ROW(ENTRY, 2, 1)}, {NULL, TWO_ROWS(ENTRY, 2, 2)}},
 };
 
-/* Rows of outputs that go together, and pieces that they are cut into, as even and as long as they can be. */
-static ptrdiff_t NAME(together)(const Shape *g) { return g->out_width <= TILE / 2 ? 2 : 1; }
-static ptrdiff_t NAME(parts)(const Shape *g) { return (g->out_width + TILE - 1) / TILE; }
-static ptrdiff_t NAME(pieces_of)(const Shape *g)
-{
-    return (g->out_height + NAME(together)(g) - 1) / NAME(together)(g) * NAME(parts)(g);
-}
-
 /* Pieces first to last - 1 of the outputs, counted through the images, of `outputs` output channels. input: the padded first image,
-   whose rows lie `pitch` elements apart and its next image `image` on; output: likewise, at the first of the channels. */
-static void NAME(pieces)(const Shape *g, const REAL *input, ptrdiff_t pitch, ptrdiff_t image, const ptrdiff_t *places, ptrdiff_t taps,
+   whose rows lie `pitch` elements apart and its next image `image` on; output: likewise, at the first of the channels. Rows of taps
+   that see nothing but padding are left out. */
+static void NAME(pieces)(const Shape *g, const REAL *input, ptrdiff_t pitch, ptrdiff_t image, const ptrdiff_t *places,
                          const REAL *packed, const REAL *bias, REAL *output, ptrdiff_t out_image, ptrdiff_t outputs,
                          ptrdiff_t first, ptrdiff_t last)
 {
-    const ptrdiff_t parts = NAME(parts)(g), far = g->out_height * g->out_width, together = NAME(together)(g);
+    const ptrdiff_t across = parts(g), far = g->out_height * g->out_width;
+    const ptrdiff_t step = g->taps_y * g->taps_x;
     const int halves = outputs > LANES ? 2 : 1; /* a vector of channels that nobody asked for would take as long as one that is */
     for (ptrdiff_t piece = first; piece < last; piece++) {
-        const ptrdiff_t n = piece / NAME(pieces_of)(g), p = piece % NAME(pieces_of)(g) / parts * together, part = piece % parts;
-        const ptrdiff_t rows = g->out_height - p < together ? g->out_height - p : together;
-        const ptrdiff_t q = g->out_width * part / parts, columns = g->out_width * (part + 1) / parts - q;
+        const ptrdiff_t n = piece / pieces_of(g), p = piece % pieces_of(g) / across * together(g), part = piece % across;
+        const ptrdiff_t rows = g->out_height - p < together(g) ? g->out_height - p : together(g);
+        const ptrdiff_t q = g->out_width * part / across, columns = g->out_width * (part + 1) / across - q;
+        /* From the first row of the image to the first tap's row of the lowest outputs, and on from that of the highest to the end. */
+        const ptrdiff_t above = g->top - (p + rows - 1) * g->stride_y, below = g->height - 1 + g->top - p * g->stride_y;
+        ptrdiff_t begin = 0, end = g->taps_y, runs = 1, length = g->channels * step;
+        if (above > 0)
+            begin = (above + g->dilation_y - 1) / g->dilation_y;
+        if (below < (g->taps_y - 1) * g->dilation_y)
+            end = below < 0 ? 0 : below / g->dilation_y + 1;
+        if (begin > 0 || end < g->taps_y) {
+            runs = begin < end ? g->channels : 0;
+            length = (end - begin) * g->taps_x;
+        }
         NAME(pixels_of)[halves - 1][rows - 1][columns](g->stride_x, g->stride_y * pitch,
-                                           input + n * image + p * g->stride_y * pitch + q * g->stride_x, places, taps, packed, bias,
+                                           input + n * image + p * g->stride_y * pitch + q * g->stride_x, places + begin * g->taps_x,
+                                           runs, length, step, packed + begin * g->taps_x * PAIR, bias,
                                            output + n * out_image + p * g->out_width + q, outputs, far);
     }
 }
 
-/* Copy one plane of an image into (height, width) zeros, `top` and `left` from its corner. */
-static void NAME(pad)(const Shape *g, const REAL *input, REAL *padded, ptrdiff_t height, ptrdiff_t width)
+/* Rows first to last - 1 of one plane of an image with its padding, `width` columns of every step_y-th row and step_x-th column. */
+static void NAME(pad)(const Shape *g, const REAL *input, REAL *padded, ptrdiff_t width, ptrdiff_t first, ptrdiff_t last,
+                      ptrdiff_t step_y, ptrdiff_t step_x)
 {
-    for (ptrdiff_t y = 0; y < height; y++, padded += width) {
-        const ptrdiff_t row = y - g->top, right = g->left + g->width < width ? g->left + g->width : width;
-        if (row < 0 || row >= g->height || g->left >= width) {
-            memset(padded, 0, width * sizeof(REAL));
+    const ptrdiff_t ends = (g->left + g->width + step_x - 1) / step_x; /* where the image does */
+    const ptrdiff_t left = (g->left + step_x - 1) / step_x < width ? (g->left + step_x - 1) / step_x : width;
+    const ptrdiff_t right = ends < width ? ends : width;
+    for (ptrdiff_t y = first; y < last; y++) {
+        const ptrdiff_t row = y * step_y - g->top;
+        REAL *to = padded + y * width;
+        if (row < 0 || row >= g->height || left >= right) {
+            memset(to, 0, width * sizeof(REAL));
             continue;
         }
-        memset(padded, 0, g->left * sizeof(REAL));
-        memcpy(padded + g->left, input + row * g->width, (right - g->left) * sizeof(REAL));
-        memset(padded + right, 0, (width - right) * sizeof(REAL));
+        const REAL *from = input + row * g->width - g->left;
+        memset(to, 0, left * sizeof(REAL));
+        if (step_x == 1)
+            memcpy(to + left, from + left, (right - left) * sizeof(REAL));
+        else
+            for (ptrdiff_t x = left; x < right; x++)
+                to[x] = from[x * step_x];
+        memset(to + right, 0, (width - right) * sizeof(REAL));
     }
 }
