@@ -49,15 +49,18 @@ class Contest:
         return self.task.check(function, pools, **more)
 
     def leave_out(self, names: Sequence[str], factor: float) -> None:
-        """Leave out those of the named who take over `factor` times as long for a call as the fastest of all."""
+        """Leave out those of the named who take over `factor` times as long for a call as the fastest of all.
+
+        Never for one call alone: the memory of the first output may be new to the process, which takes longer than a filter.
+        """
         times = {name: each.block(1) for name, each in self.ready.items()}
         for name in names:
             if name not in times:
                 continue
-            spent = times[name]
-            while (ratio := times[name] / min(times.values())) > factor and spent < PATIENCE:
+            calls, spent = 1, times[name]
+            while (ratio := times[name] / min(times.values())) > factor and (calls < 2 or spent < PATIENCE):
                 spent += (took := self.ready[name].block(1))
-                times[name] = min(times[name], took)
+                times[name], calls = min(times[name], took), calls + 1
             if ratio > factor:
                 reason = f"left out: a call takes {ratio:.2g} times as long as the fastest's"
                 self._results[name] |= {"status": "skipped", "reason": reason}

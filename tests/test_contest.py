@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_clock import Fake
 
-from benchmarks import clock, inputs
+from benchmarks import clock, contest, inputs
 from benchmarks import speed as suite
 from benchmarks.problems import Problem
 from benchmarks.threads import cores
@@ -67,6 +67,28 @@ def test_the_order_changes_from_turn_to_turn():
 
 def test_nobody_is_sampled_in_no_time():
     assert list(clock.in_turn({}, 1.0, 7, {})) == []
+
+
+class Scripted:
+    """A contender whose calls take so long, the last of them ever after."""
+
+    def __init__(self, *seconds):
+        self.seconds = list(seconds)
+        self.block = lambda number: self.seconds.pop(0) if len(self.seconds) > 1 else self.seconds[0]
+
+
+def test_nobody_is_left_out_for_one_call():
+    contenders = {
+        "fast": Scripted(0.01),
+        "slow at first": Scripted(0.3, 0.011),
+        "slow": Scripted(0.3),
+        "slow, not a rival": Scripted(0.3),
+    }
+    ready = contest.Contest.__new__(contest.Contest)
+    ready.ready, ready._results = dict(contenders), {name: {"name": name} for name in contenders}
+    ready.leave_out(["slow at first", "slow", "not there"], 3.0)
+    assert list(ready.ready) == ["fast", "slow at first", "slow, not a rival"]
+    assert ready._results["slow"]["reason"] == "left out: a call takes 30 times as long as the fastest's"
 
 
 # The calls themselves
