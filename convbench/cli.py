@@ -8,6 +8,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
@@ -15,6 +16,9 @@ from rich.console import Console
 
 # What one command alone needs is imported by it: all of it together takes as long as reading a table.
 from convbench import compare, dashboard, machine, plan, project, results, roofline, store, table
+
+if TYPE_CHECKING:
+    from convbench.speed import Again
 
 # A table that is read by a program or a log has no screen to fit: this many characters hold nine implementations.
 WIDE = 160
@@ -188,10 +192,11 @@ def profile_one(graph: Path | None, native: Path | None, trace: Path | None, **q
 
 @main.command(name="speed")
 @click.option("--row", "rows", multiple=True, metavar="NAME", help="Only this row of the goals; may be repeated.")
-@click.option("--again", is_flag=True, help="Measure what is there already, too.")
+@click.option("--again", flag_value="all", help="Measure what is there already, too.")
+@click.option("--disturbed", "again", flag_value="disturbed", help="Measure again what somebody else's work disturbed.")
 @click.option("--dirty", is_flag=True, help="Measure uncommitted changes, and keep the times in .convbench.")
 @click.option("--report", is_flag=True, help="Measure nothing, print what is stored.")
-def measure_speed(rows: tuple[str, ...], again: bool, dirty: bool, report: bool) -> None:
+def measure_speed(rows: tuple[str, ...], again: Again, dirty: bool, report: bool) -> None:
     """Time ours in turn with torch, OpenCV and a copy, and hold them against the goals in benchmarks/speed.toml.
 
     Measures the working tree, writes docs/speed.md: rows that were not measured here and now are shown from where they were
@@ -211,15 +216,16 @@ def measure_speed(rows: tuple[str, ...], again: bool, dirty: bool, report: bool)
 
 
 @main.command(name="tune")
+@click.option("--disturbed", "again", flag_value="disturbed", help="Measure again what somebody else's work disturbed.")
 @click.option("--dirty", is_flag=True, help="Measure uncommitted code all the same, and keep the times apart.")
-def tune_auto(dirty: bool) -> None:
+def tune_auto(again: Again, dirty: bool) -> None:
     """Measure who is fastest on which problem, and write the table that cpu.auto picks from.
 
     Interrupted, the same command goes on where it stopped.
     """
     from convbench import tune
 
-    click.echo("\n".join(tune.run(project.find(), dirty, console())))
+    click.echo("\n".join(tune.run(project.find(), again, dirty, console())))
 
 
 @main.command(name="dashboard")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 from rich.console import Console
@@ -25,6 +25,7 @@ from convbench.store import whole
 
 # What decides a time: the code that is measured and the code that measures. Goals are held against times when these are read.
 CODE = ("impls", "benchmarks", "meson.build", ":!benchmarks/speed.toml")
+Again = Literal["all", "disturbed"] | None  # what is measured again though it is stored
 TYPICAL = 15.0  # seconds a problem takes, where no file here knows it
 COMMAND = "convbench speed"
 # torch asks for huge pages, as NumPy always does, where this variable is 1: its times are then others, and are kept apart.
@@ -80,8 +81,8 @@ def read(path: Path) -> dict[Key, dict[str, Any]]:
     return lines
 
 
-def run(project: Project, store: Store, wanted: tuple[str, ...], again: bool, console: Console) -> int:
-    """Measure what is not there yet of the wanted rows, with `again` all of them; return how much failed.
+def run(project: Project, store: Store, wanted: tuple[str, ...], again: Again, console: Console) -> int:
+    """Measure what is not there yet of the wanted rows, and what is to be measured again; return how much failed.
 
     Raises ClickException in one sentence for everything that prevents it, and when it is interrupted.
     """
@@ -90,8 +91,8 @@ def run(project: Project, store: Store, wanted: tuple[str, ...], again: bool, co
     return measure_all(project, known, store, list(keys), again, console)
 
 
-def measure_all(project: Project, known: Goals, store: Store, keys: list[Key], again: bool, console: Console) -> int:
-    """Measure problems with their contenders, those that are not stored yet or, with `again`, all; return how much failed."""
+def measure_all(project: Project, known: Goals, store: Store, keys: list[Key], again: Again, console: Console) -> int:
+    """Measure problems with their contenders, those that are not stored yet or are to be again; return how much failed."""
     if store.committed:
         _require_committed(project, store.paths)
     failed, done, todo = 0, 0, keys
@@ -101,7 +102,8 @@ def measure_all(project: Project, known: Goals, store: Store, keys: list[Key], a
 
     with measure.lock(project), measure.interruptible(kept), contextlib.ExitStack() as stack:
         processes: dict[int, suite.Kept] = {}  # by threads
-        there, cores = {} if again else read(store.path), machine.cores()
+        lines, cores = read(store.path), machine.cores()
+        there = {} if again == "all" else {key: line for key, line in lines.items() if not (again and line.get("disturbed"))}
         todo = [key for key in keys if key[1] <= cores and not _settled(there.get(key), known.contenders(key[0]))]
         estimate = f": about {_left(project, todo)}" if todo else ""
         console.print(f"{len(todo)} of {len(keys)} measurements are to be made{estimate}")

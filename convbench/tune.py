@@ -15,8 +15,8 @@ from convbench.goals import Goals, Row, Times
 from convbench.project import Project
 
 
-def run(project: Project, dirty: bool, console: Console) -> list[str]:
-    """Measure what is not there yet, then write the table; return what to say of it.
+def run(project: Project, again: speed.Again, dirty: bool, console: Console) -> list[str]:
+    """Measure what is not there yet, or is to be again, then write the table; return what to say of it.
 
     Raises ClickException in one sentence for everything that prevents it, and when it is interrupted: what was measured by
     then is kept.
@@ -32,7 +32,7 @@ def run(project: Project, dirty: bool, console: Console) -> list[str]:
     store = speed.find_store(project, dirty, (*speed.CODE, f":!{settings['table']}"), "tune")
     # Every number of threads is finished, and its table written, before the next.
     keys = [(label, count) for count in settings["threads"] for label in every]
-    failed = speed.measure_all(project, known, store, keys, False, console)
+    failed = speed.measure_all(project, known, store, keys, again, console)
     lines = speed.read(store.path)
     times, said = Times(lines), []
     for count in settings["threads"]:

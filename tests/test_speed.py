@@ -340,6 +340,22 @@ def test_a_disturbed_measurement_says_so(fake, project, monkeypatch):
     assert f"* {SECOND}, 1 thread: measured while the host took " in fake("--row", "second").stdout
 
 
+def test_what_was_disturbed_is_measured_again_when_asked_for(fake, project, monkeypatch):
+    monkeypatch.setattr(machine, "stolen", lambda: 0.0)
+    fake()
+    monkeypatch.setattr(machine, "busy", lambda _seconds: "other processes use 1.5 of 2 cores")
+    fake("--row", "first", "--again")
+    fake("--row", "first")
+    assert fake.asked == []
+    monkeypatch.setattr(machine, "busy", lambda _seconds: None)
+    shown = fake("--disturbed").stdout
+    assert fake.asked == ALL[:2]
+    assert shown.startswith("2 of 4 measurements are to be made")
+    assert "measured while" not in shown
+    fake("--disturbed")
+    assert fake.asked == []
+
+
 @pytest.mark.parametrize("content", [None, "no marks", f"{speed.BEGIN}\n", f"{speed.END}{speed.BEGIN}"])
 def test_a_page_without_a_place_for_the_report(fake, project, content):
     page = project / "docs" / "speed.md"
