@@ -45,7 +45,7 @@ cdef extern from *:
     enum:
         VECTOR
 
-cdef Py_ssize_t WORK = 8 << 20  # bytes of padded images
+cdef Py_ssize_t WORK = 8 << 20  # bytes of copied images, and of images from which strided 1x1 layers copy
 cdef Py_ssize_t NEAR = 256 << 10  # bytes of padded images that stay in a core's own cache
 
 
@@ -114,7 +114,7 @@ def conv2d(
     cdef bint long_row = g.taps_y == g.taps_x == 1 and (copied or g.stride_y == g.stride_x == 1)
     # Threads that each have groups or images of their own need not wait for each other, nor read what another has copied, which
     # takes up to four times as long where their caches are far apart. Where there are too few of either, each has a band of every
-    # image, if the weights, which each then packs for itself, are soon packed.
+    # image. Without groups the weights, which each then packs for itself, must be soon packed.
     cdef bint enough = groups * images >= 4 * threads or groups * images % threads == 0, own
     cdef Py_ssize_t plane, first, count, most, jobs, block, cuts, bands, group, job, k, i, begin, end, top, bottom, mine, next_image, factors_size
     cdef floating* copies
@@ -133,6 +133,12 @@ def conv2d(
     own = copied and blocks <= 8 and images * g.out_height * g.out_width >= 12 * blocks * threads and (enough or not long_row)
     own = own if groups == 1 else enough or own
     bands = 1 if enough else min(threads, jobs)
+    if own and bands > 1:  # a copy holds the rows of one band
+        height = 0
+        for i in range(bands):
+            rows_seen(&g, jobs * i // bands, jobs * (i + 1) // bands, &top, &bottom)
+            height = max(height, bottom - top)
+        plane = height * width
     most = images
     if own:
         # As many images at a time as the cache holds, but not so many that a thread has none.
@@ -176,15 +182,15 @@ def conv2d(
                     packed_for[threadid()] = group
                 source = &input[first, group * g.channels, 0, 0]
                 if copied:
-                    source = copies + threadid() * mine
                     top = 0
                     bottom = height
                     if bands > 1:
                         rows_seen(&g, begin, end, &top, &bottom)
+                    source = copies + threadid() * mine - top * width  # where the image's first row would lie
                     for i in range(count * g.channels):
                         pad_plane(
                             &seen, &input[first + i // g.channels, group * g.channels + i % g.channels, 0, 0],
-                            copies + threadid() * mine + i * plane, width, top, bottom, step_y, step_x,
+                            copies + threadid() * mine + i * plane - top * width, width, top, bottom, step_y, step_x,
                         )
                 for block in range(blocks):
                     k = group * g.outputs + block * pair

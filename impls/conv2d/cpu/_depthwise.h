@@ -1,4 +1,4 @@
-/* Depthwise sums of small images, a vector of channels at a time: rows shorter than a vector would leave most of it empty. */
+/* Depthwise sums of small images, a vector of channels at a time: vectors along rows of few columns would often be half empty. */
 
 /* Rows and columns of an image with its padding, as far as outputs see it or it has pixels. */
 static ptrdiff_t NAME(padded)(ptrdiff_t before, ptrdiff_t size, ptrdiff_t out, ptrdiff_t stride, ptrdiff_t taps, ptrdiff_t dilation)

@@ -3,8 +3,8 @@
 2 N K P Q (C/g) R S FLOPs. Four output rows are summed at once, so that each vector of the input, once loaded, serves
 all taps and rows that see it (register blocking, as in Iandola et al., "Communication-minimizing 2D convolution in
 GPU registers", ICIP 2013); weights stay in registers where they are few. Large images are read where they lie, but
-for their edges; small or strided ones are copied with their padding. Depthwise images of few columns, which would
-leave vectors of columns half empty, are transposed to vectors of channels. Outputs of 8 MB and more go past the
+for their edges; small or strided ones are copied with their padding. Depthwise images of few columns, along which
+vectors would often be half empty, are transposed to vectors of channels. Outputs of 8 MB and more go past the
 caches. For each thread, extra memory: a padded copy of at most about 100 kB, or of the rows that eight output rows
 see where that is more, or of 16 channels of one small image.
 """
@@ -37,7 +37,8 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
         start = np.zeros(len(weight), input.dtype) if bias is None else np.ascontiguousarray(bias)
         arrays = np.ascontiguousarray(input), np.ascontiguousarray(weight)
         depthwise = groups == len(weight) == input.shape[1] and groups >= 8
-        few = 24 if max(stride) == 1 else 28  # columns; both timed in turn with 15 to 32, AVX-512 and AVX2
+        # Columns up to which this was faster with 15 to 32 of them, AVX-512 and AVX2. It cuts no image for threads.
+        few = 14 if len(input) * groups < 32 * _cython_direct.threads() else 24 if max(stride) == 1 else 28
         narrow = depthwise and output.shape[3] <= few and math.prod(input.shape[2:]) <= 4096
         kernel = _cython_direct.channels if narrow else _cython_direct.rows
         kernel(*arrays, start, output, stride, before, dilation, groups)
