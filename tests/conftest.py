@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,10 @@ from pathlib import Path
 import pytest
 
 sys.path.append(str(Path(__file__).parents[1]))
+
+# What a shell without job control starts in the background ignores Ctrl-C, and so would the programs that tests interrupt.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Who compiles for seconds for every new problem or kernel, and on which cases he is tried each time.
 FEW = ("plain", "depthwise", "same, even kernel", "strides that differ", "no image", "1")
