@@ -136,7 +136,7 @@ def conv2d(
     if own and bands > 1:  # a copy holds the rows of one band
         height = 0
         for i in range(bands):
-            rows_seen(&g, jobs * i // bands, jobs * (i + 1) // bands, &top, &bottom)
+            rows_seen(&g, jobs * i // bands, (jobs * (i + 1) + bands - 1) // bands, &top, &bottom)
             height = max(height, bottom - top)
         plane = height * width
     most = images
@@ -172,14 +172,7 @@ def conv2d(
                 first = job // bands % cuts * most
                 count = min(most, images - first)
                 begin = count * jobs * (job % bands) // bands
-                end = count * jobs * (job % bands + 1) // bands
-                if not ready and packed_for[threadid()] != group:
-                    for block in range(blocks):
-                        pack_block(
-                            &weight[group * g.outputs + block * pair, 0, 0, 0], taps, g.outputs - block * pair,
-                            work + threadid() * factors_size + block * (taps + lanes) * pair,
-                        )
-                    packed_for[threadid()] = group
+                end = (count * jobs * (job % bands + 1) + bands - 1) // bands
                 source = &input[first, group * g.channels, 0, 0]
                 if copied:
                     top = 0
@@ -194,11 +187,19 @@ def conv2d(
                         )
                 for block in range(blocks):
                     k = group * g.outputs + block * pair
-                    factors = &packed[group * blocks + block, 0, 0] if ready else work + threadid() * factors_size + block * (taps + lanes) * pair
+                    factors = work + threadid() * factors_size + block * (taps + lanes) * pair
+                    if ready:
+                        factors = &packed[group * blocks + block, 0, 0]
+                    elif packed_for[threadid()] != group:  # one by one, so that each is summed while the cache has it
+                        pack_block(&weight[k, 0, 0, 0], taps, g.outputs - block * pair, <floating*> factors)
+                    # Where bands are not all as long as each other, those that are change from block to block.
+                    begin = (count * jobs * (job % bands) + block % bands) // bands
+                    end = (count * jobs * (job % bands + 1) + block % bands) // bands
                     sum_pieces(
                         &g, source, width, next_image, places, factors, &bias[k], &output[first, k, 0, 0], image,
                         min(pair, g.outputs - block * pair), begin, end,
                     )
+                packed_for[threadid()] = group
             return
         for group in range(groups):
             for first in range(0, images, most):

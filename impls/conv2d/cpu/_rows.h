@@ -266,19 +266,30 @@ static ptrdiff_t NAME(pitch)(const Shape *g, ptrdiff_t columns)
 /* Input rows that `rows` output rows see. */
 #define ROWS_SEEN(g, rows) (((rows) - 1) * (g)->stride_y + ((g)->taps_y - 1) * (g)->dilation_y + 1)
 
-/* Copy `count` rows of each channel from (y, x) on, zeros where that is padding; each row as `planes` planes of every stride-th
-   column, so that a tap's pixels lie side by side. `columns` outputs see it; what lies behind is left as it is. */
+/* `count` vectors side by side; where they do not all lie in the image, zeros for what is outside first to last - 1. */
+INLINE void NAME(load_whole)(const int count, int whole, const REAL *from, ptrdiff_t first, ptrdiff_t last, V *loaded)
+{
+    _Pragma("GCC unroll 4") for (int i = 0; i < count; i++)
+        loaded[i] = whole ? NAME(load)(from + i * LANES)
+                          : NAME(load_some)(from + i * LANES, first - i * LANES, last - i * LANES);
+}
+
+/* Copy those of `count` rows of each channel from (y, x) on that outputs see, zeros where that is padding; each row as `planes` planes
+   of every stride-th column, so that a tap's pixels lie side by side. `columns` outputs see it; what lies behind is left as it is. */
 static void NAME(fill)(const Shape *g, const REAL *input, REAL *copy, ptrdiff_t y, ptrdiff_t count, ptrdiff_t x,
                        ptrdiff_t columns, ptrdiff_t pitch)
 {
     const ptrdiff_t stride = g->stride_x, planes = planes_of(g), height = g->height, width = g->width;
     const ptrdiff_t used = columns + (g->taps_x - 1) * g->dilation_x / stride;
-    /* Vectors from `inner` to `outer` lie in the image, both of them where the stride is two. */
-    const ptrdiff_t wide = stride == 2 ? 2 * LANES : LANES;
+    /* `stride` vectors from `inner` to `outer` lie in the image. */
+    const ptrdiff_t wide = stride * LANES;
     const ptrdiff_t inner = x < 0 ? (-x + wide - 1) / wide * LANES : 0, outer = x < width ? (width - x) / wide * LANES : 0;
     for (ptrdiff_t c = 0; c < g->channels; c++)
-        for (ptrdiff_t row = y; row < y + count; row++, copy += planes * pitch) {
+        for (ptrdiff_t i = 0; i < count; i++, copy += planes * pitch) {
+            const ptrdiff_t row = y + i;
             const REAL *line = input + (c * height + row) * width + x;
+            if (i % g->stride_y >= ROWS_SEEN(g, 1))
+                continue;
             if (row < 0 || row >= height)
                 memset(copy, 0, planes * pitch * sizeof(REAL));
             else if (stride == 1)
@@ -288,23 +299,37 @@ static void NAME(fill)(const Shape *g, const REAL *input, REAL *copy, ptrdiff_t 
                                               : NAME(load_some)(line + q, -x - q, width - x - q));
             else if (stride == 2)
                 for (ptrdiff_t q = 0; q < used; q += LANES) {
-                    const ptrdiff_t from = 2 * q, next = 2 * q + LANES;
-                    V low, high;
-                    if (q >= inner && q + LANES <= outer) {
-                        low = NAME(load)(line + from);
-                        high = NAME(load)(line + next);
-                    } else {
-                        low = NAME(load_some)(line + from, -x - from, width - x - from);
-                        high = NAME(load_some)(line + next, -x - next, width - x - next);
-                    }
-                    NAME(store)(copy + q, EVENS(low, high));
+                    V pair[2];
+                    NAME(load_whole)(2, q >= inner && q + LANES <= outer, line + 2 * q, -x - 2 * q, width - x - 2 * q, pair);
+                    NAME(store)(copy + q, EVENS(pair[0], pair[1]));
                     if (planes == 2)
-                        NAME(store)(copy + pitch + q, ODDS(low, high));
+                        NAME(store)(copy + pitch + q, ODDS(pair[0], pair[1]));
+                }
+            else if (stride == 4)
+                for (ptrdiff_t q = 0; q < used; q += LANES) {
+                    V four[4];
+                    NAME(load_whole)(4, q >= inner && q + LANES <= outer, line + 4 * q, -x - 4 * q, width - x - 4 * q, four);
+                    const V evens[2] = {EVENS(four[0], four[1]), EVENS(four[2], four[3])};
+                    const V odds[2] = {ODDS(four[0], four[1]), ODDS(four[2], four[3])};
+                    NAME(store)(copy + q, EVENS(evens[0], evens[1]));
+                    if (planes > 1)
+                        NAME(store)(copy + pitch + q, EVENS(odds[0], odds[1]));
+                    if (planes > 2)
+                        NAME(store)(copy + 2 * pitch + q, ODDS(evens[0], evens[1]));
+                    if (planes > 3)
+                        NAME(store)(copy + 3 * pitch + q, ODDS(odds[0], odds[1]));
                 }
             else
-                for (ptrdiff_t phase = 0; phase < planes; phase++)
-                    for (ptrdiff_t q = 0, column = x + phase; q < used; q++, column += stride)
-                        copy[phase * pitch + q] = column < 0 || column >= width ? 0 : line[phase + q * stride];
+                for (ptrdiff_t phase = 0; phase < planes; phase++) {
+                    const ptrdiff_t before = -x - phase, after = width - x - phase;
+                    const ptrdiff_t ends = after > 0 ? (after + stride - 1) / stride : 0, end = ends < used ? ends : used;
+                    const ptrdiff_t begins = before > 0 ? (before + stride - 1) / stride : 0, begin = begins < end ? begins : end;
+                    REAL *plane = copy + phase * pitch;
+                    memset(plane, 0, begin * sizeof(REAL));
+                    for (ptrdiff_t q = begin; q < end; q++)
+                        plane[q] = line[phase + q * stride];
+                    memset(plane + end, 0, (used - end) * sizeof(REAL));
+                }
         }
 }
 
