@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from benchmarks import cell, clock, threads
+from benchmarks import cell, clock, doubt, threads
 from benchmarks.tasks import Cell
 from benchmarks.types import Skip
 
@@ -66,10 +66,24 @@ class Contest:
                 self._results[name] |= {"status": "skipped", "reason": reason}
                 del self.ready[name]
 
-    def in_turn(self, seconds: float, least: int, others: dict[str, Cell] | None = None) -> Iterator[float]:
-        """Sample all that are ready, and others that nobody judges; yields the share that is done."""
+    def in_turn(
+        self,
+        seconds: float,
+        least: int,
+        others: dict[str, Cell] | None = None,
+        comparisons: Sequence[doubt.Comparison] = (),
+        most: int = 1,
+    ) -> Iterator[float]:
+        """Sample all that are ready, and others that nobody judges; yields the share that is done.
+
+        comparisons: whoever takes part in one that is not decided then is sampled on, up to `most` times as much.
+        """
         blocks = {name: each.block for name, each in {**(others or {}), **self.ready}.items()}
-        return clock.in_turn(blocks, seconds, least, self.measured)
+
+        def undecided() -> list[str]:
+            return doubt.undecided(comparisons, {name: each.samples for name, each in self.measured.items()})
+
+        return clock.in_turn(blocks, seconds, least, self.measured, undecided, most)
 
     def results(self) -> list[dict[str, Any]]:
         """A result for each in the order of entrance: status, samples and errors or the reason, and what it declares.

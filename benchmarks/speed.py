@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from benchmarks import ceilings, cell, memory, record, threads
+from benchmarks import ceilings, cell, doubt, memory, record, threads
 from benchmarks.contest import Contest
 from benchmarks.convolutions import Convolution
 from benchmarks.problems import Problem
@@ -19,6 +19,7 @@ from benchmarks.types import Skip
 BY_RULE = "cpu.auto by rule"
 PACKED = " packed once"  # behind a name: its weights packed beforehand
 LEAST = 7  # samples of each contender, however slow it is
+MOST = 8  # times as many of those in whose comparison the least that is wanted lies within the noise
 
 
 def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -28,8 +29,10 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     themselves, without a line of ours around them, "limit" is a copy that moves as many bytes as the problem must,
     "cpu.auto by rule" is cpu.auto without its measurements, and the others are implementations; seconds of timed blocks
     for each; within: rivals, and by which factor they may be slower than the fastest, or they are left out, as they are where
-    limits.toml has them too slow. One that can pack its weights beforehand is a second contender with its weights packed, as
-    inference has it: "<name> packed once". Raises ValueError for a label that is none, or more threads than cores.
+    limits.toml has them too slow; comparisons: [ours, than, least] where a goal wants ours to be `least` times as fast: both
+    are sampled until that is decided, up to MOST times as much. One that can pack its weights beforehand is a second
+    contender with its weights packed, as inference has it: "<name> packed once". Raises ValueError for a label that is none,
+    or more threads than cores.
     """
     memory.keep_freed_memory()
     operation = request["operation"]
@@ -44,12 +47,19 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     threads.set_pools(contest.count)
     if rivals := [name for name in contest.ready if name.removesuffix(PACKED) in within["rivals"]]:
         contest.leave_out(rivals, within["factor"])
-    for share in contest.in_turn(request["seconds"], LEAST):
+    comparisons = [doubt.Comparison(*each) for each in request.get("comparisons", ())]
+    for share in contest.in_turn(request["seconds"], LEAST, comparisons=comparisons, most=MOST):
         yield {"sampled": share}
     pools = threads.require_pools(contest.count)  # a contender that changes a pool and leaves it so changes the others' times
-    for result in contest.results():
-        yield {"cell": result}
-    yield {"facts": {"pools": pools, "versions": record.versions()}}
+    results = contest.results()
+    yield from ({"cell": result} for result in results)
+    samples = {result["name"]: result["samples"] for result in results if "samples" in result}
+    intervals = [
+        [ours, than, *doubt.interval(samples[ours], samples[than])]
+        for ours, than in dict.fromkeys(each[:2] for each in comparisons)
+        if ours in samples and than in samples
+    ]
+    yield {"facts": {"pools": pools, "intervals": intervals, "versions": record.versions()}}
 
 
 def _ours(contest: Contest, name: str) -> Cell:

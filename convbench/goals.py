@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -116,6 +116,26 @@ class Goals:
         factor = max((row.within for row in rows if math.isfinite(row.within)), default=math.inf)
         return {"within": {"rivals": names, "factor": factor}} if names else {}
 
+    def comparisons(self, label: str) -> list[tuple[str, str, float]]:
+        """Ours, another, and how many times as fast some goal wants ours to be on this very problem at least."""
+        found = []
+        for ours, goal in self._promises(label):
+            if goal.each:
+                found.append((ours, goal.than, goal.each))
+            if goal.near:
+                others = [name for name in self.contenders(label) if name != ours and name not in BOUNDS]
+                found += [(ours, name, 1 / (1 + goal.near)) for name in others]
+        return list(dict.fromkeys(found))
+
+    def _promises(self, label: str) -> Iterator[tuple[str, Goal]]:
+        """The goals that a problem is judged by, and whose time is."""
+        for row in self.of(label):
+            yield from ((goal.ours or row.ours, goal) for goal in row.goals if label in (goal.problems or row.problems))
+        for overall in self.overall:
+            for row in overall.rows:
+                if label in row.problems:
+                    yield from ((goal.ours or row.ours, goal) for goal in overall.goals)
+
     def of(self, label: str) -> list[Row]:
         """The rows that a problem is in."""
         return [row for row in self.rows if label in row.problems]
@@ -200,6 +220,12 @@ class Times:
         names = (name for name in self.names(label, threads) if name not in BOUNDS and not name.endswith(PACKED))
         return [self.cell(label, threads, name).median for name in names]
 
+    def undecided(self, label: str, threads: int, ours: str, least: float, than: str = "") -> bool:
+        """Is `least` in the interval of how many times faster ours is than another? Of several: and is none clearly ahead?"""
+        every = self.lines.get((label, threads), {}).get("intervals", ())
+        found = [(low, high) for one, other, low, high in every if one == ours and than in ("", other)]
+        return any(low < least < high for low, high in found) and all(high > least for _, high in found)
+
     def ratio(self, label: str, threads: int, than: str, ours: str) -> float:
         """Another's median time over ours: how many times faster ours is. NaN where either has no time."""
         return self.cell(label, threads, than).median / self.cell(label, threads, ours).median
@@ -238,8 +264,11 @@ def judge(rows: Sequence[Row], goal: Goal, times: Times, threads: int) -> Verdic
     ratios = {label: times.cell(label, threads, goal.than).median / cell.median for label, cell in cells.items()}
     means = [geometric_mean(ratios[label] for label in row.problems if label in ratios) for row in rows]
     mean, least = geometric_mean(means), min(ratios, key=ratios.__getitem__)
+    under = [label for label, ratio in ratios.items() if ratio < goal.each]
     figure = f"{times_faster(mean)}, least {times_faster(ratios[least])} ({least})"
-    return _verdict(mean >= goal.geomean and ratios[least] >= goal.each, figure)
+    figure += f", {len(under)} of {len(ratios)} under {goal.each:g}x" * bool(under)
+    figure += _too_close(cells, times, threads, goal.each, goal.than)
+    return _verdict(mean >= goal.geomean and not under, figure)
 
 
 def _judge_near(goal: Goal, times: Times, threads: int, cells: Mapping[str, Cell]) -> Verdict:
@@ -250,7 +279,14 @@ def _judge_near(goal: Goal, times: Times, threads: int, cells: Mapping[str, Cell
     }
     count, worst = sum(each <= 1 + goal.near for each in behind.values()), max(behind, key=behind.__getitem__)
     figure = f"{count} of {len(behind)}, at worst {figures.significant(behind[worst], 3)} times its time ({worst})"
+    figure += _too_close(cells, times, threads, 1 / (1 + goal.near))
     return _verdict(count >= goal.share * len(behind), figure)
+
+
+def _too_close(cells: Mapping[str, Cell], times: Times, threads: int, least: float, than: str = "") -> str:
+    """On how many problems the noise holds what is wanted, in words; "" where on none."""
+    count = sum(times.undecided(label, threads, cell.entry["name"], least, than) for label, cell in cells.items())
+    return f", {count} too close to tell" * bool(count)
 
 
 def mean(row: Row, than: str, ours: str, times: Times, threads: int) -> float:

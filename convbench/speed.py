@@ -182,7 +182,7 @@ def _measure(process: suite.Kept, known: Goals, key: Key, console: Console, titl
     rows = known.of(label)
     question = {"operation": rows[0].operation, "problem": label, "threads": threads, "names": known.contenders(label)}
     question["seconds"] = max(row.seconds for row in rows)  # what the most careful of them asks
-    question |= known.rivals(label)
+    question |= {"comparisons": known.comparisons(label), **known.rivals(label)}
     cells, facts = [], {}
     for event in process.ask(question, console, title):
         facts.update(event.get("facts", {}))

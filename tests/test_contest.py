@@ -8,12 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from test_clock import Fake
 
-from benchmarks import clock, contest, inputs
+from benchmarks import clock, contest, doubt, inputs
 from benchmarks import speed as suite
 from benchmarks.problems import Problem
 from benchmarks.threads import cores
@@ -67,6 +68,47 @@ def test_the_order_changes_from_turn_to_turn():
 
 def test_nobody_is_sampled_in_no_time():
     assert list(clock.in_turn({}, 1.0, 7, {})) == []
+
+
+@given(st.dictionaries(st.sampled_from("abcde"), st.integers(0, 4), min_size=1), st.integers(1, 4))
+def test_who_is_undecided_is_sampled_on_and_nobody_else(rounds, most):
+    """rounds: how often each is named before it is decided."""
+    blocks, measured = {name: Fake(0.02) for name in rounds}, {}
+    asked = []
+
+    def undecided():
+        asked.append({name: len(each.samples) for name, each in measured.items()})
+        return [name for name, count in rounds.items() if count >= len(asked)] + ["not here"]
+
+    shares = list(clock.in_turn(blocks, 0.1, 3, measured, undecided, most))
+    assert shares[-1] == 1.0
+    assert asked[0] == dict.fromkeys(rounds, 5)
+    assert {name: len(each.samples) for name, each in measured.items()} == {
+        name: 5 * min(most, 1 + count) for name, count in rounds.items()
+    }
+
+
+noisy = st.lists(st.floats(0.9, 1.1), min_size=5, max_size=30)
+
+
+@given(noisy, noisy, st.floats(0.5, 2.0))
+def test_a_comparison_is_decided_where_its_interval_leaves_the_least_out(ours, than, least):
+    low, high = doubt.interval(ours, than)
+    assert 0.9 / 1.1 - 1e-9 <= low <= statistics.median(than) / statistics.median(ours) <= high <= 1.1 / 0.9 + 1e-9
+    samples = {"ours": ours, "than": than, "other": ours}
+    found = doubt.undecided([doubt.Comparison("ours", "than", least), doubt.Comparison("ours", "gone", 1.0)], samples)
+    assert found == ["ours", "than"] * (low < least < high)
+
+
+def test_the_interval_holds_the_truth_as_often_as_it_says():
+    generator = np.random.default_rng(1)
+    held = 0
+    for _ in range(300):
+        ours, than = generator.lognormal(0, 0.1, 25), 1.3 * generator.lognormal(0, 0.1, 25)
+        low, high = doubt.interval(ours, than)
+        held += low < 1.3 < high
+    assert 0.91 <= held / 300 <= 0.99
+    assert doubt.interval([1.0], [1.0, 2.0]) == (0.0, math.inf)
 
 
 class Scripted:
@@ -170,6 +212,23 @@ def test_a_problem_is_measured_by_everybody(count):
     assert set(facts["pools"].values()) == {count}
     assert {"torch", "opencv"} < set(facts["pools"])
     assert {"numpy", "torch", "Cython"} <= set(facts["versions"])
+
+
+def test_what_is_compared_is_sampled_until_it_is_decided():
+    """A copy of itself is never decided to be as fast as it is; ours against a copy is, at once."""
+    comparisons = [["twin", "cpu.shift", 1.0], ["cpu.shift", "copy", 1000.0], ["cpu.shift", "gone", 1.0]]
+    twin = "known = cell.load; cell.load = lambda name, operation: known(name.replace('twin', 'cpu.shift'), operation)\n"
+    names = ["cpu.shift", "twin", "copy"]
+    events, said = ask({"problem": SMALL, "names": names, "seconds": 0.1, "comparisons": comparisons}, twin)
+    counts = {event["cell"]["name"]: len(event["cell"]["samples"]) for event in events if "cell" in event}
+    assert counts, said
+    assert counts["copy"] < 1.5 * min(counts.values())
+    (first, second), facts = events[-1]["facts"]["intervals"], events[-1]["facts"]
+    assert (first[:2], second[:2]) == (["twin", "cpu.shift"], ["cpu.shift", "copy"])
+    assert first[2] < first[3]
+    assert second[3] < 1000
+    decided = not first[2] < 1.0 < first[3]
+    assert decided or min(counts["twin"], counts["cpu.shift"]) >= suite.MOST * suite.LEAST, facts
 
 
 def test_another_operation_with_its_limit():

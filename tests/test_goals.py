@@ -132,6 +132,19 @@ def test_rivals_are_left_out_where_every_row_of_the_problem_says_so():
     assert both.rivals("a") == {"within": {"rivals": ["slow"], "factor": 3.0}}
 
 
+def test_what_is_compared_is_what_goals_want_of_single_problems():
+    first = row(Goal(than="torch", geomean=3.0, each=0.95), Goal(than="copy", each=0.8, problems=("b",)), also=("numba",))
+    assert Goals((first,)).comparisons("a") == [("ours", "torch", 0.95)]
+    assert Goals((first,)).comparisons("b") == [("ours", "torch", 0.95), ("ours", "copy", 0.8)]
+    together = Overall("all", (first,), (Goal(near=0.25, share=0.9), Goal(ours="numba", than="torch", each=0.9)))
+    near = [("ours", name, 0.8) for name in ("torch", "torch.last", "numba")]
+    assert Goals((first,), (together,)).comparisons("a") == [("ours", "torch", 0.95), *near, ("numba", "torch", 0.9)]
+    assert not OURS.comparisons("n1c1h512w512k1r3s3p1")  # geometric means alone
+    label = ROWS["auto: vgg16"].problems[0]
+    assert ("cpu.auto", "torch", 0.95) in OURS.comparisons(label)
+    assert {ours for ours, *_ in OURS.comparisons(label)} >= {"cpu.auto", "cpu.auto by rule"}
+
+
 def test_an_unknown_row():
     assert OURS.only(("winograd", "images")) == (ROWS["images"], ROWS["winograd"])
     with pytest.raises(click.ClickException, match="no row is called 'image'; there are images, large filters"):
@@ -262,6 +275,27 @@ def test_a_row_that_lacks_a_time_is_not_judged(cells, copied):
     assert goals.judge([row(goal, problems=("a",))], goal, times(*lines), 2).status == "not judged"  # on two threads
 
 
+@pytest.mark.parametrize(
+    ("intervals", "each", "near"),
+    [
+        ([], False, False),
+        ([["ours", "torch", 0.8, 0.97]], True, True),
+        ([["ours", "torch", 0.8, 0.9]], False, False),
+        ([["ours", "torch", 0.96, 1.1], ["ours", "numba", 0.85, 1.2]], False, True),
+        ([["ours", "torch", 0.96, 1.1], ["ours", "numba", 0.85, 1.2], ["ours", "packed", 0.5, 0.6]], False, False),
+        ([["by rule", "torch", 0.8, 0.97]], False, False),
+    ],
+)
+def test_what_is_too_close_to_tell_is_said(intervals, each, near):
+    found = times(line("a", 1, {"torch": 0.93, "ours": 1.0}, intervals=intervals))
+    promised = Goal(than="torch", each=0.95)
+    verdict = goals.judge([row(promised, problems=("a",))], promised, found, 1)
+    assert str(verdict) == "missed: 0.930x, least 0.930x (a), 1 of 1 under 0.95x" + ", 1 too close to tell" * each
+    promised = Goal(near=0.1, share=0.9)
+    verdict = goals.judge([row(promised, problems=("a",))], promised, found, 1)
+    assert str(verdict) == "met: 1 of 1, at worst 1.08 times its time (a)" + ", 1 too close to tell" * near
+
+
 def test_errors_and_families_are_judged():
     def ours(**more):
         return {"ours": {"status": "ok", "samples": [1.0], "relative_l2": 1e-7, "family": "direct", **more}}
@@ -301,7 +335,13 @@ LINES = [
     ),
     line("n1", 2, {"torch": 0.01, "torch.last": 0.02, "copy": 0.0004, "ours": 0.0006, "numba": 0.0005}),
     line("n2", 2, {"torch": 0.4, "torch.last": 0.4, "ours": 0.05, "numba": {"status": "failed", "reason": "WrongAnswer: 7"}}),
-    line("n3", 1, {"torch": 2e-6, "torch.last": 3e-6, "ours": 1e-6, "ours packed once": 5e-7}, disturbed="the host is slow"),
+    line(
+        "n3",
+        1,
+        {"torch": 2e-6, "torch.last": 3e-6, "ours": 1e-6, "ours packed once": 5e-7},
+        disturbed="the host is slow",
+        intervals=[["ours", "torch", 1.1, 2.5]],
+    ),
     line(
         "n4",
         1,
