@@ -7,7 +7,7 @@ import gc
 import itertools
 import math
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -149,15 +149,15 @@ def in_turn(
     seconds: float,
     least: int,
     measured: dict[str, Measurement],
-    undecided: Callable[[], Iterable[str]] = tuple,
+    undecided: Callable[[], bool] = lambda: False,
     most: int = 1,
 ) -> Iterator[float]:
     """Sample blocks alternately in random order, so that what the machine does meanwhile meets all of them alike.
 
     Each is sampled for so many seconds, and `least` times; those with fewer samples have them spread over all turns.
     A call that is not counted stands before each sample: in it the caches fill, and the threads of whoever came before
-    it go to sleep. Yields the share that is done; the measurements are put into `measured`. Whoever `undecided` names when
-    that is done is sampled as much again, up to `most` times in all.
+    it go to sleep. Yields the share that is done; the measurements are put into `measured`. As long as they leave something
+    undecided all are sampled as much again, up to `most` times in all, and the share falls back accordingly.
     """
     wanted, called = {}, {}
     for name, block in blocks.items():
@@ -166,23 +166,21 @@ def in_turn(
         called[name] = first.called
     samples: dict[str, list[float]] = {name: [] for name in blocks}
     generator = random.Random(0)
-    names, done = list(blocks), 0
-    for _ in range(most):
-        turns = max((wanted[name] for name in names), default=0)
+    turns = max(wanted.values(), default=0)
+    for rounds in range(most):
+        if rounds and not undecided():
+            break
         for turn in range(turns):
-            due = [name for name in names if (turn + 1) * wanted[name] // turns > turn * wanted[name] // turns]
+            due = [name for name, count in wanted.items() if (turn + 1) * count // turns > turn * count // turns]
             for name in generator.sample(due, len(due)):
                 number = measured[name].number
                 called[name] += blocks[name](1)
                 took = blocks[name](number)
                 called[name] += took
                 samples[name].append(took / number)
-            yield (done + turn + 1) / (done + turns)
-        done += turns
-        for name in names:
+            yield (rounds * turns + turn + 1) / ((rounds + 1) * turns)
+        for name in blocks:
             measured[name] = Measurement(samples[name], measured[name].number, called[name])
-        if not (names := [name for name in undecided() if name in blocks]):
-            break
 
 
 def _last_cache() -> int:

@@ -76,11 +76,11 @@ class Contest:
     ) -> Iterator[float]:
         """Sample all that are ready, and others that nobody judges; yields the share that is done.
 
-        comparisons: whoever takes part in one that is not decided then is sampled on, up to `most` times as much.
+        comparisons: as long as one of them is not decided all are sampled on, up to `most` times as much.
         """
         blocks = {name: each.block for name, each in {**(others or {}), **self.ready}.items()}
 
-        def undecided() -> list[str]:
+        def undecided() -> bool:
             return doubt.undecided(comparisons, {name: each.samples for name, each in self.measured.items()})
 
         return clock.in_turn(blocks, seconds, least, self.measured, undecided, most)

@@ -1,4 +1,4 @@
-"""Which comparisons of two medians their samples do not decide yet."""
+"""Whether samples decide comparisons of two medians yet: whose within this process, which says nothing of the next."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-LEVEL = 0.95
+MOST = 4  # times that samples are taken, and looked at
+# Of the interval that leaves the truth out in 5 of 100 though it is looked at so often: Pocock (Biometrika 64, 1977).
+LEVEL = 1 - 0.0182
 RESAMPLES = 999
 
 
@@ -21,7 +23,10 @@ class Comparison(NamedTuple):
 
 
 def interval(ours: Sequence[float], than: Sequence[float]) -> tuple[float, float]:
-    """Between what the other's median time over ours lies: the percentile bootstrap (Efron, Ann. Stat. 7, 1979) at LEVEL."""
+    """Between what the other's median time over ours lies, by the percentile bootstrap (Efron, Ann. Stat. 7, 1979).
+
+    Of samples that are taken again while it holds something, at most MOST times, it leaves the truth out in 5 of 100.
+    """
     if min(len(ours), len(than)) < 2:
         return 0.0, np.inf
     more = {"n_resamples": RESAMPLES, "confidence_level": LEVEL, "method": "percentile", "rng": np.random.default_rng(0)}
@@ -33,12 +38,7 @@ def _ratio(than: Any, ours: Any, axis: int) -> Any:
     return np.median(than, axis=axis) / np.median(ours, axis=axis)
 
 
-def undecided(comparisons: Iterable[Comparison], samples: Mapping[str, Sequence[float]]) -> list[str]:
-    """Those who take part in a comparison whose interval holds what is wanted; nobody who has no samples."""
-    names: dict[str, None] = {}
-    for ours, than, least in comparisons:
-        if ours in samples and than in samples:
-            low, high = interval(samples[ours], samples[than])
-            if low < least < high:
-                names |= {ours: None, than: None}
-    return list(names)
+def undecided(comparisons: Iterable[Comparison], samples: Mapping[str, Sequence[float]]) -> bool:
+    """Does an interval hold what is wanted? Whoever has no samples takes part in nothing."""
+    ready = (each for each in comparisons if each.ours in samples and each.than in samples)
+    return any(low < each.least < high for each in ready for low, high in [interval(samples[each.ours], samples[each.than])])

@@ -19,7 +19,6 @@ from benchmarks.types import Skip
 BY_RULE = "cpu.auto by rule"
 PACKED = " packed once"  # behind a name: its weights packed beforehand
 LEAST = 7  # samples of each contender, however slow it is
-MOST = 8  # times as many of those in whose comparison the least that is wanted lies within the noise
 
 
 def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -29,8 +28,8 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     themselves, without a line of ours around them, "limit" is a copy that moves as many bytes as the problem must,
     "cpu.auto by rule" is cpu.auto without its measurements, and the others are implementations; seconds of timed blocks
     for each; within: rivals, and by which factor they may be slower than the fastest, or they are left out, as they are where
-    limits.toml has them too slow; comparisons: [ours, than, least] where a goal wants ours to be `least` times as fast: both
-    are sampled until that is decided, up to MOST times as much. One that can pack its weights beforehand is a second
+    limits.toml has them too slow; comparisons: [ours, than, least] where a goal wants ours to be `least` times as fast: all
+    are sampled until that is decided, up to doubt.MOST times as much. One that can pack its weights beforehand is a second
     contender with its weights packed, as inference has it: "<name> packed once". Raises ValueError for a label that is none,
     or more threads than cores.
     """
@@ -48,7 +47,7 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if rivals := [name for name in contest.ready if name.removesuffix(PACKED) in within["rivals"]]:
         contest.leave_out(rivals, within["factor"])
     comparisons = [doubt.Comparison(*each) for each in request.get("comparisons", ())]
-    for share in contest.in_turn(request["seconds"], LEAST, comparisons=comparisons, most=MOST):
+    for share in contest.in_turn(request["seconds"], LEAST, comparisons=comparisons, most=doubt.MOST):
         yield {"sampled": share}
     pools = threads.require_pools(contest.count)  # a contender that changes a pool and leaves it so changes the others' times
     results = contest.results()

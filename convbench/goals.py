@@ -223,7 +223,8 @@ class Times:
     def undecided(self, label: str, threads: int, ours: str, least: float, than: str = "") -> bool:
         """Is `least` in the interval of how many times faster ours is than another? Of several: and is none clearly ahead?"""
         every = self.lines.get((label, threads), {}).get("intervals", ())
-        found = [(low, high) for one, other, low, high in every if one == ours and than in ("", other)]
+        wanted = {than} if than else {name for _, name, *_ in every} - set(BOUNDS)
+        found = [(low, high) for one, other, low, high in every if one == ours and other in wanted]
         return any(low < least < high for low, high in found) and all(high > least for _, high in found)
 
     def ratio(self, label: str, threads: int, than: str, ours: str) -> float:
@@ -267,7 +268,7 @@ def judge(rows: Sequence[Row], goal: Goal, times: Times, threads: int) -> Verdic
     under = [label for label, ratio in ratios.items() if ratio < goal.each]
     figure = f"{times_faster(mean)}, least {times_faster(ratios[least])} ({least})"
     figure += f", {len(under)} of {len(ratios)} under {goal.each:g}x" * bool(under)
-    figure += _too_close(cells, times, threads, goal.each, goal.than)
+    figure += _too_close(cells, under, times, threads, goal.each, goal.than)
     return _verdict(mean >= goal.geomean and not under, figure)
 
 
@@ -277,16 +278,20 @@ def _judge_near(goal: Goal, times: Times, threads: int, cells: Mapping[str, Cell
         label: cell.median / min(each for each in times.medians(label, threads) if not math.isnan(each))
         for label, cell in cells.items()
     }
-    count, worst = sum(each <= 1 + goal.near for each in behind.values()), max(behind, key=behind.__getitem__)
+    beyond, worst = [label for label, each in behind.items() if each > 1 + goal.near], max(behind, key=behind.__getitem__)
+    count = len(behind) - len(beyond)
     figure = f"{count} of {len(behind)}, at worst {figures.significant(behind[worst], 3)} times its time ({worst})"
-    figure += _too_close(cells, times, threads, 1 / (1 + goal.near))
+    figure += _too_close(cells, beyond, times, threads, 1 / (1 + goal.near))
     return _verdict(count >= goal.share * len(behind), figure)
 
 
-def _too_close(cells: Mapping[str, Cell], times: Times, threads: int, least: float, than: str = "") -> str:
-    """On how many problems the noise holds what is wanted, in words; "" where on none."""
-    count = sum(times.undecided(label, threads, cell.entry["name"], least, than) for label, cell in cells.items())
-    return f", {count} too close to tell" * bool(count)
+def _too_close(
+    cells: Mapping[str, Cell], missed: Sequence[str], times: Times, threads: int, least: float, than: str = ""
+) -> str:
+    """How many of the missed problems and of the others may be so by noise alone, in words; "" where none."""
+    close = {label for label, cell in cells.items() if times.undecided(label, threads, cell.entry["name"], least, than)}
+    among, others = len(close & set(missed)), len(close - set(missed))
+    return f"; too close to tell: {among} of those that miss it, {others} of the others" * bool(close)
 
 
 def mean(row: Row, than: str, ours: str, times: Times, threads: int) -> float:

@@ -31,7 +31,7 @@ def calls(draw, name):
     width = draw(st.one_of(st.integers(1, 70), st.integers(500, 600) if channels < 4 else st.integers(1, 70)))
     kernel = draw(st.one_of(st.sampled_from([(1, 1), (3, 3), (5, 5), (7, 7)]), st.tuples(*[st.integers(1, 9)] * 2)))
     settings = {
-        "stride": draw(st.one_of(st.integers(1, 3), st.tuples(*[st.integers(1, 3)] * 2))),
+        "stride": draw(st.one_of(st.integers(1, 5), st.tuples(*[st.integers(1, 5)] * 2))),
         "dilation": draw(st.one_of(st.just(1), st.integers(1, 3))),
     }
     if name.endswith("winograd"):

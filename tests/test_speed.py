@@ -36,7 +36,7 @@ problems = ["n1c1h9w9k1r3s3p1"]
 name = "second"
 what = "another"
 ours = "cpu.shift"
-goals = [{ than = "copy", geomean = 100.0 }]
+goals = [{ than = "copy", geomean = 100.0, each = 0.5 }]
 problems = ["n1c1h8w9k1r3s3p1"]
 """
 FIRST, SECOND = "n1c1h9w9k1r3s3p1", "n1c1h8w9k1r3s3p1"
@@ -179,9 +179,11 @@ def fake(project, monkeypatch):
 
         def ask(self, question, *_):
             self.asked.append((question["problem"], question["threads"]))
+            intervals = [[ours, than, 0.4, 3.0] for ours, than, least in question["comparisons"] if least == 0.5]
             known = line("", 0, {name: self.times[name] for name in question["names"]})
             yield from ({"cell": cell} for cell in known["cells"])
-            yield {"facts": {"versions": known["versions"], "pools": {"openmp": question["threads"]}}}
+            facts = {"versions": known["versions"], "pools": {"openmp": question["threads"]}, "intervals": intervals}
+            yield {"facts": facts}
 
     found = Fake()
     monkeypatch.setattr(speed.suite, "Kept", lambda _project, _verb: contextlib.nullcontext(found))
@@ -207,6 +209,13 @@ def test_what_is_there_is_not_measured_again_unless_asked_for(fake, project):
     assert "met: 6.00x" in shown  # the newer line counts
     assert fake("--report").stdout == shown[shown.index("Measured on") : shown.index("the report of all rows")]
     assert fake.asked == []
+
+
+def test_what_is_too_close_to_tell_is_stored_and_said(fake, project):
+    done = fake()
+    lines = {line["problem"]: line["intervals"] for line in map(json.loads, stored(project).splitlines())}
+    assert lines == {FIRST: [], SECOND: [["cpu.shift", "copy", 0.4, 3.0]]}
+    assert done.stdout.count("too close to tell: 0 of those that miss it, 1 of the others") == 2
 
 
 def test_rows_are_picked(fake, project):

@@ -33,7 +33,7 @@ RULES = {
     "large layer": ["cpu.torch", "cpu.cython_packed", "cpu.numba_direct", "im2col.strided"],
 }
 ALIKE = 5  # measured problems that an explanation names
-UNCERTAIN = 0.06  # the variance of one measurement, beside 1 of all that differs from problem to problem
+UNCERTAIN = 0.10  # the variance of one measurement, beside 1 of all that differs from problem to problem
 LATE = 3.0  # times the fastest: what counts for who took longer, or was not sampled for that
 CAUTION = (
     0.97  # of what torch is expected to take: who beats it by less may well not, and nobody wants to be slower than torch
@@ -94,17 +94,17 @@ def place(problem: Problem) -> list[float]:
     outputs, channels, r, s = problem.weight
     plain = (r, s) == (3, 3) and problem.stride == problem.dilation == (1, 1)
     return [
-        0.13 * math.log2(channels),
-        0.26 * math.log2(outputs / problem.groups),
-        0.09 * math.log2(problem.groups),
-        0.07 * math.log2(max(1, n) * p * q),
-        0.035 * math.log2(q),
+        0.10 * math.log2(channels),
+        0.29 * math.log2(outputs / problem.groups),
+        0.04 * math.log2(problem.groups),
+        0.085 * math.log2(max(1, n) * p * q),
+        0.03 * math.log2(q),
         0.09 * math.log2(r * s),
-        0.19 * math.log2(math.prod(problem.stride)),
-        0.09 * math.log2(math.prod(problem.dilation)),
-        0.22 * plain,  # Winograd's kernels can compute the one and not the other
+        0.20 * math.log2(math.prod(problem.stride)),
+        0.28 * math.log2(math.prod(problem.dilation)),
+        0.19 * plain,  # Winograd's kernels can compute the one and not the other
         0.015 * (channels % 8 != 0),  # torch's blocks of channels fit the one and not the other
-        0.035 * (channels == outputs // problem.groups == 1),
+        0.045 * (channels == outputs // problem.groups == 1),
     ]
 
 

@@ -192,7 +192,7 @@ def conv2d(
                         factors = &packed[group * blocks + block, 0, 0]
                     elif packed_for[threadid()] != group:  # one by one, so that each is summed while the cache has it
                         pack_block(&weight[k, 0, 0, 0], taps, g.outputs - block * pair, <floating*> factors)
-                    # Where bands are not all as long as each other, those that are change from block to block.
+                    # Where pieces do not divide evenly, which bands get one more changes from block to block.
                     begin = (count * jobs * (job % bands) + block % bands) // bands
                     end = (count * jobs * (job % bands + 1) + block % bands) // bands
                     sum_pieces(
