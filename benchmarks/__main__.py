@@ -49,6 +49,8 @@ def attempt(request: dict[str, Any]) -> None:
 
 
 def speed(request: dict[str, Any]) -> None:
+    import scipy.stats  # noqa: F401  once, where otherwise each answer's process would take a second for it
+
     from benchmarks import apart, speed
 
     _print(speed.run(request) if request else apart.serve(speed.run))
