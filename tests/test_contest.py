@@ -90,7 +90,7 @@ def test_as_long_as_something_is_undecided_all_are_sampled_on(contenders, rounds
 noisy = st.lists(st.floats(0.9, 1.1), min_size=5, max_size=30)
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)  # the first call imports SciPy
 @given(noisy, noisy, st.floats(0.5, 2.0))
 def test_a_comparison_is_decided_where_its_interval_leaves_the_least_out(ours, than, least):
     low, high = doubt.interval(ours, than)
