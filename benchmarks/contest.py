@@ -72,18 +72,17 @@ class Contest:
         least: int,
         others: dict[str, Cell] | None = None,
         comparisons: Sequence[doubt.Comparison] = (),
-        most: int = 1,
     ) -> Iterator[float]:
         """Sample all that are ready, and others that nobody judges; yields the share that is done.
 
-        comparisons: as long as one of them is not decided all are sampled on, up to `most` times as much.
+        comparisons: as long as one of them is not decided all are sampled on, up to doubt.MOST times as much.
         """
         blocks = {name: each.block for name, each in {**(others or {}), **self.ready}.items()}
 
         def undecided() -> bool:
             return doubt.undecided(comparisons, {name: each.samples for name, each in self.measured.items()})
 
-        return clock.in_turn(blocks, seconds, least, self.measured, undecided, most)
+        return clock.in_turn(blocks, seconds, least, self.measured, undecided, doubt.MOST)
 
     def results(self) -> list[dict[str, Any]]:
         """A result for each in the order of entrance: status, samples and errors or the reason, and what it declares.

@@ -1,4 +1,4 @@
-"""Whether samples decide comparisons of two medians yet: whose within this process, which says nothing of the next."""
+"""Whether samples of one process decide comparisons of two medians yet. The next process may differ by more."""
 
 from __future__ import annotations
 
@@ -39,7 +39,17 @@ def _ratio(than: Any, ours: Any, axis: int) -> Any:
     return np.median(than, axis=axis) / np.median(ours, axis=axis)
 
 
-def undecided(comparisons: Iterable[Comparison], samples: Mapping[str, Sequence[float]]) -> bool:
-    """Does an interval hold what is wanted? Whoever has no samples takes part in nothing."""
-    ready = (each for each in comparisons if each.ours in samples and each.than in samples)
-    return any(low < each.least < high for each in ready for low, high in [interval(samples[each.ours], samples[each.than])])
+def intervals(
+    comparisons: Iterable[Comparison], samples: Mapping[str, Sequence[float]]
+) -> dict[tuple[str, str], tuple[float, float]]:
+    """The interval of each pair, ours first, of whom both have samples."""
+    pairs = dict.fromkeys((each.ours, each.than) for each in comparisons)
+    ready = [(ours, than) for ours, than in pairs if ours in samples and than in samples]
+    return {(ours, than): interval(samples[ours], samples[than]) for ours, than in ready}
+
+
+def undecided(comparisons: Sequence[Comparison], samples: Mapping[str, Sequence[float]]) -> bool:
+    """Does an interval hold what is wanted?"""
+    found = intervals(comparisons, samples)
+    known = ((each.least, *found[each.ours, each.than]) for each in comparisons if (each.ours, each.than) in found)
+    return any(low < least < high for least, low, high in known)

@@ -47,17 +47,13 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if rivals := [name for name in contest.ready if name.removesuffix(PACKED) in within["rivals"]]:
         contest.leave_out(rivals, within["factor"])
     comparisons = [doubt.Comparison(*each) for each in request.get("comparisons", ())]
-    for share in contest.in_turn(request["seconds"], LEAST, comparisons=comparisons, most=doubt.MOST):
+    for share in contest.in_turn(request["seconds"], LEAST, comparisons=comparisons):
         yield {"sampled": share}
     pools = threads.require_pools(contest.count)  # a contender that changes a pool and leaves it so changes the others' times
     results = contest.results()
     yield from ({"cell": result} for result in results)
     samples = {result["name"]: result["samples"] for result in results if "samples" in result}
-    intervals = [
-        [ours, than, *doubt.interval(samples[ours], samples[than])]
-        for ours, than in dict.fromkeys(each[:2] for each in comparisons)
-        if ours in samples and than in samples
-    ]
+    intervals = [[*pair, *bounds] for pair, bounds in doubt.intervals(comparisons, samples).items()]
     yield {"facts": {"pools": pools, "intervals": intervals, "versions": record.versions()}}
 
 
