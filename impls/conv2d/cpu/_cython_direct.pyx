@@ -49,6 +49,8 @@ cdef extern from *:
         VECTOR
     const char* INSTRUCTIONS
 
+WIDTH = VECTOR  # bytes of a vector
+
 cdef Py_ssize_t PAST = 8 << 20  # bytes of output, of which caches as they are today keep little
 
 
