@@ -39,8 +39,10 @@ CAUTION = (
     0.97  # of what torch is expected to take: who beats it by less may well not, and nobody wants to be slower than torch
 )
 FEW = 6  # channels in and out of a group up to which vectors along them are not worth their packing
-APART = 2  # stride up to which rows are worth their sorting into vectors
-SMALL = 10_000_000  # FLOPs up to which torch's way to its kernel is a good part of its time
+APART = 2  # stride up to which that holds, since rows are sorted into vectors; beyond it up to
+FEWER = 3  # channels
+SMALL = 40_000_000  # FLOPs up to which torch's way to its kernel is a good part of its time; a quarter of them up to
+HALF = 8  # channels out of a group, which leave half of the widest vectors along them empty
 MANY = 16  # channels in and out from which on the products of a Winograd tile outweigh its transforms
 
 
@@ -271,14 +273,15 @@ def _unmeasured(instructions: str | None, by_rule: bool) -> str:
 def _kind(problem: Problem) -> str:
     """Which of the rules holds."""
     channels, outputs = problem.weight[1], problem.weight[0] // problem.groups
-    if max(channels, outputs) <= FEW and max(problem.stride) <= APART:
+    if max(channels, outputs) <= (FEW if max(problem.stride) <= APART else FEWER):
         return "few channels"
     plain = problem.weight[2:] == (3, 3) and problem.stride == problem.dilation == (1, 1)
     if plain and min(channels, outputs) >= MANY:
         return "3x3 layer"
     if problem.weight[2:] == (1, 1):
         return "1x1 layer"
-    return "small layer" if 2 * math.prod(problem.output) * math.prod(problem.weight[1:]) <= SMALL else "large layer"
+    flops = 2 * math.prod(problem.output) * math.prod(problem.weight[1:])
+    return "small layer" if flops <= SMALL / (1 if outputs > HALF else 4) else "large layer"
 
 
 @functools.cache
