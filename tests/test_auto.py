@@ -183,6 +183,26 @@ def test_a_rule_where_nothing_was_measured(table, there):
     assert "by rule: few channels; nothing was measured with avx9" in str(found)
 
 
+@pytest.mark.parametrize(
+    ("label", "kind"),
+    [
+        ("n1c6h99w99k6r3s3t2", "few channels"),
+        ("n1c7h99w99k6r3s3t2", "small layer"),
+        ("n1c3h99w99k3r3s3t3", "few channels"),
+        ("n1c4h99w99k3r3s3t3", "small layer"),
+        ("n1c16h99w99k16r3s3", "3x3 layer"),
+        ("n1c15h99w99k16r3s3", "large layer"),  # 40.6 million FLOPs
+        ("n1c15h98w98k16r3s3", "small layer"),  # 39.8 million
+        ("n1c8h97w97k8r3s3", "large layer"),  # 10.4 million
+        ("n1c8h95w95k8r3s3", "small layer"),  # 9.96 million
+        ("n1c8h97w97k9r3s3", "small layer"),
+        ("n1c999h99w99k999r1s1", "1x1 layer"),
+    ],
+)
+def test_which_rule_holds(label, kind):
+    assert choice._kind(asked(Problem.parse(label))) == kind
+
+
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.label)
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("by_rule", [False, True])

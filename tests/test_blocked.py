@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,8 @@ from hypothesis import strategies as st
 from test_implementations import call, check, load
 from test_implementations import data as arrays
 from threadpoolctl import threadpool_limits
+
+from impls.conv2d.arguments import output_shape
 
 FOLDER = Path(__file__).parents[1] / "impls" / "conv2d" / "cpu"
 COMPILED = ["cpu.cython_direct", "cpu.cython_packed", "cpu.cython_winograd"]
@@ -26,7 +29,7 @@ BUILDS = {"SSE2": ("x86-64", "avx2"), "AVX2": ("haswell", "avx512f")}  # and wha
 def calls(draw, name):
     """Problems whose sizes lie around those of vectors, tiles and blocks."""
     groups = draw(st.sampled_from([1, 1, 1, 2, 3, 9, 16, 35]))
-    deepest = draw(st.sampled_from([1, 3])) if groups > 1 else 40  # every other one with groups is depthwise, or nearly
+    deepest = draw(st.sampled_from([1, 3])) if groups > 1 else 40  # so that many are depthwise
     channels = draw(st.integers(1, deepest))
     outputs = draw(st.one_of(st.integers(1, 70), st.integers(71, 300)) if groups == 1 else st.integers(1, min(2, deepest)))
     width = draw(st.one_of(st.integers(1, 70), st.integers(500, 600) if channels < 4 else st.integers(1, 70)))
@@ -69,6 +72,23 @@ def test_blocks_end_where_they_should(name, times):
         agrees(name, data.draw(calls(name)), data.draw(st.sampled_from([1, 2, 5])))
 
     examples()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("taps", [1, 3, 4, 5, 7])
+def test_across_channels_is_as_along_rows(taps, dtype):
+    """Depthwise: both ways, on whole numbers, whose sums are exact."""
+    kernels, numbers = pytest.importorskip("impls.conv2d.cpu._cython_direct"), np.random.default_rng(0)
+    for stride, dilation, columns, channels in product((1, 2, 3), (1, 2), (1, 6, 7, 8, 13, 14), (3, 16, 17)):
+        width = max(1, (columns - 1) * stride + (taps - 1) * dilation + 1 - taps // 2)  # one side is padded
+        shapes = (2, channels, 9, width), (channels, 1, 3, taps), channels
+        arrays = [numbers.integers(-9, 10, shape).astype(dtype) for shape in shapes]
+        settings = (stride, stride), (2, taps // 2), (dilation, dilation), channels
+        shape = output_shape(*shapes[:2], settings[0], ((2, 0), (taps // 2, 0)), settings[2])
+        across, along = (np.full(shape, np.nan, dtype) for _ in range(2))
+        kernels.channels(*arrays, across, *settings)
+        kernels.rows(*arrays, along, *settings)
+        assert np.array_equal(across, along), (stride, dilation, columns, channels)
 
 
 LARGE = {  # outputs of 8 MB and more, which go past the caches where their rows are whole vectors

@@ -23,7 +23,7 @@ from impls.conv2d import arguments
 TABLE = Path(__file__).parent / "cpu" / "auto.toml"
 TRANSFORMS = ("winograd", "fft")  # families that round more than a sum of products
 
-# What any machine can do, for problems of four kinds: first who was ahead of torch on most of its problems on every machine
+# What any machine can do, for problems of each kind: first who was ahead of torch on most of its problems on every machine
 # that was measured, or torch; then who is fastest without it; NumPy alone is needed for the last of each.
 RULES = {
     "few channels": ["cpu.cython_direct", "cpu.numba_direct", "cpu.opencv", "cpu.torch", "cpu.shift_matmul"],
@@ -38,11 +38,12 @@ LATE = 3.0  # times the fastest: what counts for who took longer, or was not sam
 CAUTION = (
     0.97  # of what torch is expected to take: who beats it by less may well not, and nobody wants to be slower than torch
 )
-FEW = 6  # channels in and out of a group up to which vectors along them are not worth their packing
-APART = 2  # stride up to which that holds, since rows are sorted into vectors; beyond it up to
-FEWER = 3  # channels
-SMALL = 40_000_000  # FLOPs up to which torch's way to its kernel is a good part of its time; a quarter of them up to
-HALF = 8  # channels out of a group, which leave half of the widest vectors along them empty
+FEW = 6  # channels in and out of a group up to which vectors along them are not worth their packing,
+APART = 2  # with strides up to this, whose pixels are soon sorted into vectors along rows,
+FEW_APART = 3  # and with wider ones
+SMALL = 40_000_000  # FLOPs up to which torch's way to its kernel is a good part of its time,
+NARROW = 8  # with more outputs of a group than these, which leave half of the widest vectors along them empty,
+SMALL_NARROW = 10_000_000  # and with no more
 MANY = 16  # channels in and out from which on the products of a Winograd tile outweigh its transforms
 
 
@@ -273,7 +274,7 @@ def _unmeasured(instructions: str | None, by_rule: bool) -> str:
 def _kind(problem: Problem) -> str:
     """Which of the rules holds."""
     channels, outputs = problem.weight[1], problem.weight[0] // problem.groups
-    if max(channels, outputs) <= (FEW if max(problem.stride) <= APART else FEWER):
+    if max(channels, outputs) <= (FEW if max(problem.stride) <= APART else FEW_APART):
         return "few channels"
     plain = problem.weight[2:] == (3, 3) and problem.stride == problem.dilation == (1, 1)
     if plain and min(channels, outputs) >= MANY:
@@ -281,7 +282,7 @@ def _kind(problem: Problem) -> str:
     if problem.weight[2:] == (1, 1):
         return "1x1 layer"
     flops = 2 * math.prod(problem.output) * math.prod(problem.weight[1:])
-    return "small layer" if flops <= SMALL / (1 if outputs > HALF else 4) else "large layer"
+    return "small layer" if flops <= (SMALL if outputs > NARROW else SMALL_NARROW) else "large layer"
 
 
 @functools.cache

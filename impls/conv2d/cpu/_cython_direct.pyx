@@ -5,7 +5,7 @@ from impls import checks
 
 cimport openmp
 from cython cimport floating
-from cython.parallel cimport prange, threadid
+from cython.parallel cimport parallel, prange, threadid
 from libc.stdlib cimport free
 from libc.string cimport memset
 
@@ -39,6 +39,8 @@ cdef extern from *:
     Py_ssize_t work_double(const Shape*, Py_ssize_t) nogil
     void band_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, bint, Py_ssize_t*, float*) nogil
     void band_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, bint, Py_ssize_t*, double*) nogil
+    Py_ssize_t depthwise_image_float(const Shape*) nogil
+    Py_ssize_t depthwise_image_double(const Shape*) nogil
     Py_ssize_t depthwise_work_float(const Shape*) nogil
     Py_ssize_t depthwise_work_double(const Shape*) nogil
     void depthwise_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, float*) nogil
@@ -49,14 +51,16 @@ cdef extern from *:
         VECTOR
     const char* INSTRUCTIONS
 
-WIDTH = VECTOR  # bytes of a vector
-
 cdef Py_ssize_t PAST = 8 << 20  # bytes of output, of which caches as they are today keep little
 
 
 def instruction_set():
     """What the kernels were compiled for: "avx512", "avx2", "avx", "sse", "neon" or "other"."""
     return INSTRUCTIONS.decode()
+
+
+VECTOR_BYTES = VECTOR
+REGISTERS = 32 if instruction_set() in ("avx512", "neon") else 16  # that hold a vector
 
 
 def threads():
@@ -120,27 +124,29 @@ def channels(
     g.outputs, g.out_height, g.out_width = 1, output.shape[2], output.shape[3]
     g.taps_y, g.taps_x = weight.shape[2], weight.shape[3]
     (g.stride_y, g.stride_x), (g.top, g.left), (g.dilation_y, g.dilation_x) = stride, pad, dilation
-    cdef Py_ssize_t threads = openmp.omp_get_max_threads(), lanes = VECTOR // sizeof(floating), size, blocks, job, n, c
+    cdef Py_ssize_t threads = openmp.omp_get_max_threads(), lanes = VECTOR // sizeof(floating), image, size, blocks, job, n, c
+    image = depthwise_image_float(&g) if floating is float else depthwise_image_double(&g)
     size = depthwise_work_float(&g) if floating is float else depthwise_work_double(&g)
     blocks = (groups + lanes - 1) // lanes
     size = apart(size)
     cdef floating* work = <floating*> scratch(threads * size * sizeof(floating))
     try:
         if work == NULL:
-            raise MemoryError("cpu.cython_direct's images of 16 channels do not fit in memory")
-        memset(work, 0, threads * size * sizeof(floating))
-        for job in prange(output.shape[0] * blocks, nogil=True, schedule="static", num_threads=threads):
-            n = job // blocks
-            c = job % blocks * lanes
-            if floating is float:
-                depthwise_float(
-                    &g, &input[n, c, 0, 0], &weight[c, 0, 0, 0], &bias[c], &output[n, c, 0, 0], min(lanes, groups - c),
-                    work + threadid() * size,
-                )
-            else:
-                depthwise_double(
-                    &g, &input[n, c, 0, 0], &weight[c, 0, 0, 0], &bias[c], &output[n, c, 0, 0], min(lanes, groups - c),
-                    work + threadid() * size,
-                )
+            raise MemoryError("cpu.cython_direct's images of a vector of channels do not fit in memory")
+        with nogil, parallel(num_threads=threads):
+            memset(work + threadid() * size, 0, image * sizeof(floating))
+            for job in prange(output.shape[0] * blocks, schedule="static"):
+                n = job // blocks
+                c = job % blocks * lanes
+                if floating is float:
+                    depthwise_float(
+                        &g, &input[n, c, 0, 0], &weight[c, 0, 0, 0], &bias[c], &output[n, c, 0, 0], min(lanes, groups - c),
+                        work + threadid() * size,
+                    )
+                else:
+                    depthwise_double(
+                        &g, &input[n, c, 0, 0], &weight[c, 0, 0, 0], &bias[c], &output[n, c, 0, 0], min(lanes, groups - c),
+                        work + threadid() * size,
+                    )
     finally:
         free(work)

@@ -1,4 +1,4 @@
-/* Depthwise sums of small images, a vector of channels at a time: vectors along rows of few columns would often be half empty. */
+/* Depthwise sums of small images, a vector of channels at a time: vectors along rows would often be partly empty. */
 
 /* Rows and columns of an image with its padding, as far as outputs see it or it has pixels. */
 static ptrdiff_t NAME(padded)(ptrdiff_t before, ptrdiff_t size, ptrdiff_t out, ptrdiff_t stride, ptrdiff_t taps, ptrdiff_t dilation)
@@ -10,11 +10,14 @@ static ptrdiff_t NAME(padded)(ptrdiff_t before, ptrdiff_t size, ptrdiff_t out, p
 #define PADDED_WIDTH(g) NAME(padded)(g->left, g->width, g->out_width, g->stride_x, g->taps_x, g->dilation_x)
 #define UP(count) (((count) + LANES - 1) / LANES * LANES)
 
-/* Elements of work: the padded image, the outputs and the weights, each of a vector of channels. Its beginning must be zero
-   before the first call; calls keep it so where padding lies. */
+/* Elements of the padded image, of a vector of channels, with which the work begins. They must be zero before the first call; calls
+   keep them so where padding lies. */
+static ptrdiff_t NAME(depthwise_image)(const Shape *g) { return LANES * PADDED_HEIGHT(g) * PADDED_WIDTH(g); }
+
+/* Elements of work: that image, the outputs and the weights. */
 static ptrdiff_t NAME(depthwise_work)(const Shape *g)
 {
-    return LANES * (PADDED_HEIGHT(g) * PADDED_WIDTH(g) + UP(g->out_height * g->out_width) + UP(g->taps_y * g->taps_x));
+    return NAME(depthwise_image)(g) + LANES * (UP(g->out_height * g->out_width) + UP(g->taps_y * g->taps_x));
 }
 
 /* The rows of a matrix (channels, count) as vectors of channels: its columns. */
@@ -25,29 +28,29 @@ INLINE void NAME(gather)(const REAL *matrix, ptrdiff_t count, ptrdiff_t channels
     NAME(transpose)(columns);
 }
 
-/* Sums of a row side by side: enough to hide the time that each takes, few enough for any machine's registers. */
-#undef TOGETHER
+/* Sums of a row side by side: enough to hide the time that each takes, few enough for the registers of any machine. */
 #define TOGETHER 7
-#define ROW_ARGUMENTS                                                                                                  \
+#define SUMS_ARGUMENTS                                                                                                 \
     const Shape *g, const REAL *seen, ptrdiff_t width, const REAL *factors, V start, REAL *target
-typedef void NAME(row)(ROW_ARGUMENTS);
+typedef void NAME(sums)(SUMS_ARGUMENTS);
 
-/* `count` of them; size and stride: of the kernel's row where the compiler knows them, 0 where not. */
-INLINE void NAME(summed)(const int count, const int size, const int stride, ROW_ARGUMENTS)
+/* `count` of them. Where the compiler knows how many taps a row of the kernel has and the stride, each vector of the input is loaded
+   once for all sums that see it, and dilation_x is taken to be 1; where it does not, taps_x and stride_x are 0. */
+INLINE void NAME(sum)(const int count, const int taps_x, const int stride_x, SUMS_ARGUMENTS)
 {
     V total[TOGETHER], held[7];
     _Pragma("GCC unroll 7") for (int i = 0; i < count; i++) total[i] = start;
     for (ptrdiff_t r = 0; r < g->taps_y; r++) {
         const REAL *from = seen + r * g->dilation_y * width * LANES;
-        if (size) { /* each vector of the input is loaded once for all that see it */
-            _Pragma("GCC unroll 7") for (int s = 0; s < size; s++) held[s] = NAME(load)(factors + s * LANES);
-            _Pragma("GCC unroll 19") for (int x = 0; x < (count - 1) * stride + size; x++)
+        if (taps_x) {
+            _Pragma("GCC unroll 7") for (int s = 0; s < taps_x; s++) held[s] = NAME(load)(factors + s * LANES);
+            _Pragma("GCC unroll 19") for (int x = 0; x < (count - 1) * stride_x + taps_x; x++)
             {
                 const V pixel = NAME(load)(from + x * LANES);
-                _Pragma("GCC unroll 7") for (int i = 0; i < count; i++) if (x >= i * stride && x < i * stride + size)
-                    MULTIPLY_ADD(total[i], held[x - i * stride], pixel);
+                _Pragma("GCC unroll 7") for (int i = 0; i < count; i++) if (x >= i * stride_x && x < i * stride_x + taps_x)
+                    MULTIPLY_ADD(total[i], held[x - i * stride_x], pixel);
             }
-            factors += size * LANES;
+            factors += taps_x * LANES;
             continue;
         }
         for (ptrdiff_t s = 0; s < g->taps_x; s++, factors += LANES)
@@ -56,10 +59,10 @@ INLINE void NAME(summed)(const int count, const int size, const int stride, ROW_
     }
     _Pragma("GCC unroll 7") for (int i = 0; i < count; i++) NAME(store)(target + i * LANES, total[i]);
 }
-#define SUMS(count, size, stride)                                                                                      \
-    static void NAME(summed_##count##_##size##_##stride)(ROW_ARGUMENTS)                                                \
+#define SUMS(count, taps_x, stride_x)                                                                                  \
+    static void NAME(sums_##count##_##taps_x##_##stride_x)(SUMS_ARGUMENTS)                                             \
     {                                                                                                                  \
-        NAME(summed)(count, size, stride, g, seen, width, factors, start, target);                                     \
+        NAME(sum)(count, taps_x, stride_x, g, seen, width, factors, start, target);                                    \
     }
 SUMS(1, 0, 0)
 SUMS(2, 0, 0)
@@ -75,16 +78,17 @@ SUMS(7, 3, 2)
 SUMS(7, 5, 2)
 SUMS(7, 7, 2)
 
-static NAME(row) *NAME(pick)(const Shape *g)
+/* What makes `count` sums, one to TOGETHER. */
+static NAME(sums) *NAME(choose_sums)(const Shape *g, ptrdiff_t count)
 {
-    static NAME(row) *const known[2][3] = {
-        {NAME(summed_7_3_1), NAME(summed_7_5_1), NAME(summed_7_7_1)},
-        {NAME(summed_7_3_2), NAME(summed_7_5_2), NAME(summed_7_7_2)},
-    };
-    const ptrdiff_t size = g->taps_x;
-    if (g->dilation_x == 1 && g->stride_x <= 2 && (size == 3 || size == 5 || size == 7))
-        return known[g->stride_x - 1][size / 2 - 1];
-    return NAME(summed_7_0_0);
+    static NAME(sums) *const any[TOGETHER] = {NAME(sums_1_0_0), NAME(sums_2_0_0), NAME(sums_3_0_0), NAME(sums_4_0_0),
+                                              NAME(sums_5_0_0), NAME(sums_6_0_0), NAME(sums_7_0_0)};
+    static NAME(sums) *const known[2][3] = {{NAME(sums_7_3_1), NAME(sums_7_5_1), NAME(sums_7_7_1)},
+                                            {NAME(sums_7_3_2), NAME(sums_7_5_2), NAME(sums_7_7_2)}};
+    const ptrdiff_t taps = g->taps_x;
+    if (count == TOGETHER && g->dilation_x == 1 && g->stride_x <= 2 && (taps == 3 || taps == 5 || taps == 7))
+        return known[g->stride_x - 1][taps / 2 - 1];
+    return any[count - 1];
 }
 
 /* `channels`, at most LANES, channels of one image, each with a kernel of its own; pointers are at the first of them. */
@@ -93,10 +97,8 @@ static void NAME(depthwise)(const Shape *g, const REAL *input, const REAL *weigh
 {
     const ptrdiff_t width = PADDED_WIDTH(g), pixels = g->height * g->width, outputs = g->out_height * g->out_width;
     const ptrdiff_t taps = g->taps_y * g->taps_x;
-    REAL *image = work, *sums = image + PADDED_HEIGHT(g) * width * LANES, *factors = sums + UP(outputs) * LANES;
+    REAL *image = work, *sums = image + NAME(depthwise_image)(g), *factors = sums + UP(outputs) * LANES;
     const V start = NAME(load_some)(bias, 0, channels);
-    static NAME(row) *const few[] = {NAME(summed_1_0_0), NAME(summed_2_0_0), NAME(summed_3_0_0),
-                                     NAME(summed_4_0_0), NAME(summed_5_0_0), NAME(summed_6_0_0)};
     V block[LANES];
     for (ptrdiff_t at = 0; at < taps; at += LANES) {
         NAME(gather)(weight, taps, channels, at, block);
@@ -114,14 +116,16 @@ static void NAME(depthwise)(const Shape *g, const REAL *input, const REAL *weigh
             }
         }
     }
-    NAME(row) *const whole = NAME(pick)(g);
-    for (ptrdiff_t p = 0; p < g->out_height; p++)
-        for (ptrdiff_t q = 0; q < g->out_width; q += TOGETHER) {
-            const ptrdiff_t count = g->out_width - q < TOGETHER ? g->out_width - q : TOGETHER;
-            (count == TOGETHER ? whole : few[count - 1])(
-                g, image + (p * g->stride_y * width + q * g->stride_x) * LANES, width, factors, start,
-                sums + (p * g->out_width + q) * LANES);
-        }
+    const ptrdiff_t rest = g->out_width % TOGETHER, first = g->out_width - rest;
+    NAME(sums) *const whole = NAME(choose_sums)(g, TOGETHER), *const last = NAME(choose_sums)(g, rest ? rest : 1);
+    for (ptrdiff_t p = 0; p < g->out_height; p++) {
+        const REAL *seen = image + p * g->stride_y * width * LANES;
+        REAL *target = sums + p * g->out_width * LANES;
+        for (ptrdiff_t q = 0; q < first; q += TOGETHER)
+            whole(g, seen + q * g->stride_x * LANES, width, factors, start, target + q * LANES);
+        if (rest)
+            last(g, seen + first * g->stride_x * LANES, width, factors, start, target + first * LANES);
+    }
     for (ptrdiff_t at = 0; at < outputs; at += LANES) {
         _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++) block[i] = NAME(load)(sums + (at + i) * LANES);
         NAME(transpose)(block);

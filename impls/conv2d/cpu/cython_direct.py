@@ -4,9 +4,9 @@
 all taps and rows that see it (register blocking, as in Iandola et al., "Communication-minimizing 2D convolution in
 GPU registers", ICIP 2013); weights stay in registers where they are few. Large images are read where they lie, but
 for their edges; small or strided ones are copied with their padding. Small depthwise images, along whose rows
-vectors would often be half empty, are transposed to vectors of channels. Outputs of 8 MB and more go past the
+vectors would often be partly empty, are transposed to vectors of channels. Outputs of 8 MB and more go past the
 caches. For each thread, extra memory: a padded copy of at most about 100 kB, or of the rows that eight output rows
-see where that is more, or of 16 channels of one small image.
+see where that is more, or one small image, its sums and weights, of a vector of channels.
 """
 
 import functools
@@ -30,24 +30,24 @@ def _aligned(shape, dtype):
 
 
 @functools.lru_cache(maxsize=4096)
-def _is_faster_across(input_shape, output_shape, itemsize, threads):
+def _is_faster_across(input_shape, columns, padding, lanes, registers, threads):
     """Whether depthwise sums are faster in vectors across channels than along rows: where more of their lanes have work.
 
     Found with 8 to 512 channels of 7 to 64 columns, AVX-512 and AVX2, one thread and two: docs/speed.md.
     """
-    (n, channels, height, width), columns = input_shape, output_shape[3]
-    if height * width > 4096:  # a whole image of a vector of channels should stay near the core
-        return False
-    lanes = _cython_direct.WIDTH // itemsize
-    jobs = n * -(-channels // lanes)
-    turns = -(-jobs // threads)
-    across = n * channels / (lanes * threads * turns)
-    if threads > 1:
-        across *= turns / (turns + 0.3)  # each thread first makes an image of zeros
+    n, channels, height, width = input_shape
+    if (height + sum(padding[0])) * (width + sum(padding[1])) > 70 * 70:
+        return False  # across, each thread keeps a whole image of a vector of channels, which should stay near its core
+    vectors = n * -(-channels // lanes)  # of channels, each for one thread
+    across = n * channels / (lanes * threads * -(-vectors // threads))
+    # As next_cut in _rows.h has it: tiles of four vectors, and of one, two or four for the columns that are left.
     whole, rest = columns // (4 * lanes), columns % (4 * lanes)
-    tile = next(count for count in (0, 1, 2, 4) if rest <= count * lanes)  # vectors that compute the rest
-    along = columns / (lanes * (4 * whole + tile))
-    return across * (1 if _cython_direct.instruction_set() == "avx512" else 1.6) > along  # fewer registers hold fewer rows
+    along = columns / (lanes * (4 * whole + next(count for count in (0, 1, 2, 4) if rest <= count * lanes)))
+    if columns <= lanes:
+        along *= 0.6  # a tile's sums are too few to hide the time that each takes
+    if registers < 32:
+        along *= 0.6  # or too many to be held
+    return across > along
 
 
 @implementation(device="cpu", family="direct", summary="Cython: tiles of rows in vector registers, OpenMP")
@@ -58,8 +58,11 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     if len(input):
         start = np.zeros(len(weight), input.dtype) if bias is None else np.ascontiguousarray(bias)
         arrays = np.ascontiguousarray(input), np.ascontiguousarray(weight)
-        depthwise = groups == len(weight) == input.shape[1] and groups >= 8
-        across = depthwise and _is_faster_across(input.shape, output.shape, input.itemsize, _cython_direct.threads())
+        across = groups == len(weight) == input.shape[1] and groups >= 8
+        if across:
+            lanes = _cython_direct.VECTOR_BYTES // input.itemsize
+            machine = lanes, _cython_direct.REGISTERS, _cython_direct.threads()
+            across = _is_faster_across(input.shape, output.shape[3], padding, *machine)
         kernel = _cython_direct.channels if across else _cython_direct.rows
         kernel(*arrays, start, output, stride, before, dilation, groups)
     return output
