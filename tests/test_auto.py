@@ -190,6 +190,8 @@ def test_a_rule_where_nothing_was_measured(table, there):
         ("n1c7h99w99k6r3s3t2", "small layer"),
         ("n1c3h99w99k3r3s3t3", "few channels"),
         ("n1c4h99w99k3r3s3t3", "small layer"),
+        ("n9c1h999w999k9r3s3", "one channel"),
+        ("n9c1h999w999k8r3s3", "large layer"),
         ("n1c16h99w99k16r3s3", "3x3 layer"),
         ("n1c15h99w99k16r3s3", "large layer"),  # 40.6 million FLOPs
         ("n1c15h98w98k16r3s3", "small layer"),  # 39.8 million

@@ -29,6 +29,7 @@ RULES = {
     "few channels": ["cpu.cython_direct", "cpu.numba_direct", "cpu.opencv", "cpu.torch", "cpu.shift_matmul"],
     "3x3 layer": ["cpu.cython_winograd", "cpu.numba_winograd", "cpu.torch", "im2col.strided"],
     "1x1 layer": ["cpu.cython_packed", "cpu.torch", "cpu.numba_direct", "im2col.strided"],
+    "one channel": ["cpu.cython_packed", "cpu.torch", "cpu.numba_direct", "im2col.strided"],
     "small layer": ["cpu.cython_packed", "cpu.torch", "cpu.numba_direct", "im2col.strided"],
     "large layer": ["cpu.torch", "cpu.cython_packed", "cpu.numba_direct", "im2col.strided"],
 }
@@ -276,6 +277,8 @@ def _kind(problem: Problem) -> str:
     channels, outputs = problem.weight[1], problem.weight[0] // problem.groups
     if max(channels, outputs) <= (FEW if max(problem.stride) <= APART else FEW_APART):
         return "few channels"
+    if channels == 1 and outputs > NARROW:
+        return "one channel"
     plain = problem.weight[2:] == (3, 3) and problem.stride == problem.dilation == (1, 1)
     if plain and min(channels, outputs) >= MANY:
         return "3x3 layer"

@@ -33,10 +33,10 @@ def _aligned(shape, dtype):
 def _is_faster_across(input_shape, columns, padding, lanes, registers, threads):
     """Whether depthwise sums are faster in vectors across channels than along rows: where more of their lanes have work.
 
-    Found with 8 to 512 channels of 7 to 64 columns, AVX-512 and AVX2, one thread and two: docs/speed.md.
+    Found with 8 to 512 channels of 7 to 90 columns, AVX-512 and AVX2, one thread and two: docs/speed.md.
     """
     n, channels, height, width = input_shape
-    if (height + sum(padding[0])) * (width + sum(padding[1])) > 70 * 70:
+    if (height + sum(padding[0])) * (width + sum(padding[1])) > 96 * 96:
         return False  # across, each thread keeps a whole image of a vector of channels, which should stay near its core
     vectors = n * -(-channels // lanes)  # of channels, each for one thread
     across = n * channels / (lanes * threads * -(-vectors // threads))
