@@ -91,6 +91,24 @@ def test_across_channels_is_as_along_rows(taps, dtype):
         assert np.array_equal(across, along), (stride, dilation, columns, channels)
 
 
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_bands_across_channels_end_where_they_should(threads):
+    """Depthwise images that are cut into bands, for the cache or for threads, some of which see padding alone."""
+    kernels, numbers = pytest.importorskip("impls.conv2d.cpu._cython_direct"), np.random.default_rng(0)
+    for size, pad, stride, dilation in product(((150, 120), (31, 7), (2, 300)), ((0, 0), (1, 2), (40, 3)), (1, 2, 3), (1, 2)):
+        if size[0] + 2 * pad[0] <= 2 * dilation or size[1] + 2 * pad[1] <= 4 * dilation:
+            continue
+        shapes = (1, 17, *size), (17, 1, 3, 5), 17
+        arrays = [numbers.integers(-9, 10, shape).astype("float32") for shape in shapes]
+        settings = (stride, stride), pad, (dilation, dilation), 17
+        shape = output_shape(*shapes[:2], settings[0], tuple((one, one) for one in pad), settings[2])
+        across, along = (np.full(shape, np.nan, "float32") for _ in range(2))
+        with threadpool_limits(threads):
+            kernels.channels(*arrays, across, *settings)
+        kernels.rows(*arrays, along, *settings)
+        assert np.array_equal(across, along), (size, pad, stride, dilation)
+
+
 LARGE = {  # outputs of 8 MB and more, which go past the caches where their rows are whole vectors
     "whole vectors": call((1, 1, 1100, 2048), (1, 1, 3, 3), padding=1),
     "half a tile": call((32, 16, 56, 112), (16, 1, 3, 3), padding=1, groups=16),

@@ -5,9 +5,8 @@ from impls import checks
 
 cimport openmp
 from cython cimport floating
-from cython.parallel cimport parallel, prange, threadid
+from cython.parallel cimport prange, threadid
 from libc.stdlib cimport free
-from libc.string cimport memset
 
 
 cdef extern from *:
@@ -39,12 +38,12 @@ cdef extern from *:
     Py_ssize_t work_double(const Shape*, Py_ssize_t) nogil
     void band_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, bint, Py_ssize_t*, float*) nogil
     void band_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, bint, Py_ssize_t*, double*) nogil
-    Py_ssize_t depthwise_image_float(const Shape*) nogil
-    Py_ssize_t depthwise_image_double(const Shape*) nogil
-    Py_ssize_t depthwise_work_float(const Shape*) nogil
-    Py_ssize_t depthwise_work_double(const Shape*) nogil
-    void depthwise_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, float*) nogil
-    void depthwise_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, double*) nogil
+    Py_ssize_t depthwise_bands_float(const Shape*, Py_ssize_t, Py_ssize_t) nogil
+    Py_ssize_t depthwise_bands_double(const Shape*, Py_ssize_t, Py_ssize_t) nogil
+    Py_ssize_t depthwise_work_float(const Shape*, Py_ssize_t) nogil
+    Py_ssize_t depthwise_work_double(const Shape*, Py_ssize_t) nogil
+    void depthwise_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, float*) nogil
+    void depthwise_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, double*) nogil
     void* scratch(size_t) nogil
     Py_ssize_t apart(Py_ssize_t) nogil
     enum:
@@ -124,29 +123,33 @@ def channels(
     g.outputs, g.out_height, g.out_width = 1, output.shape[2], output.shape[3]
     g.taps_y, g.taps_x = weight.shape[2], weight.shape[3]
     (g.stride_y, g.stride_x), (g.top, g.left), (g.dilation_y, g.dilation_x) = stride, pad, dilation
-    cdef Py_ssize_t threads = openmp.omp_get_max_threads(), lanes = VECTOR // sizeof(floating), image, size, blocks, job, n, c
-    image = depthwise_image_float(&g) if floating is float else depthwise_image_double(&g)
-    size = depthwise_work_float(&g) if floating is float else depthwise_work_double(&g)
-    blocks = (groups + lanes - 1) // lanes
-    size = apart(size)
+    cdef Py_ssize_t threads = openmp.omp_get_max_threads(), lanes = VECTOR // sizeof(floating), size, bands, job, n, c
+    cdef Py_ssize_t blocks = (groups + lanes - 1) // lanes, images = output.shape[0]
+    if floating is float:
+        bands = depthwise_bands_float(&g, threads, images * blocks)
+        size = apart(depthwise_work_float(&g, bands))
+    else:
+        bands = depthwise_bands_double(&g, threads, images * blocks)
+        size = apart(depthwise_work_double(&g, bands))
+    checks.require_memory(threads * size * sizeof(floating), "cpu.cython_direct's bands of a vector of channels")
     cdef floating* work = <floating*> scratch(threads * size * sizeof(floating))
     try:
         if work == NULL:
-            raise MemoryError("cpu.cython_direct's images of a vector of channels do not fit in memory")
-        with nogil, parallel(num_threads=threads):
-            memset(work + threadid() * size, 0, image * sizeof(floating))
-            for job in prange(output.shape[0] * blocks, schedule="static"):
-                n = job // blocks
-                c = job % blocks * lanes
-                if floating is float:
-                    depthwise_float(
-                        &g, &input[n, c, 0, 0], &weight[c, 0, 0, 0], &bias[c], &output[n, c, 0, 0], min(lanes, groups - c),
-                        work + threadid() * size,
-                    )
-                else:
-                    depthwise_double(
-                        &g, &input[n, c, 0, 0], &weight[c, 0, 0, 0], &bias[c], &output[n, c, 0, 0], min(lanes, groups - c),
-                        work + threadid() * size,
-                    )
+            raise MemoryError("cpu.cython_direct's bands of a vector of channels do not fit in memory")
+        for job in prange(images * blocks * bands, nogil=True, schedule="static", num_threads=threads):
+            n = job // bands // blocks
+            c = job // bands % blocks * lanes
+            if floating is float:
+                depthwise_float(
+                    &g, &input[n, c, 0, 0], &weight[c, 0, 0, 0], &bias[c], &output[n, c, 0, 0], min(lanes, groups - c),
+                    g.out_height * (job % bands) // bands, g.out_height * (job % bands + 1) // bands, bands,
+                    work + threadid() * size,
+                )
+            else:
+                depthwise_double(
+                    &g, &input[n, c, 0, 0], &weight[c, 0, 0, 0], &bias[c], &output[n, c, 0, 0], min(lanes, groups - c),
+                    g.out_height * (job % bands) // bands, g.out_height * (job % bands + 1) // bands, bands,
+                    work + threadid() * size,
+                )
     finally:
         free(work)

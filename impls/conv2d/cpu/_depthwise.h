@@ -1,31 +1,54 @@
-/* Depthwise sums of small images, a vector of channels at a time: vectors along rows would often be partly empty. */
+/* Depthwise sums, a vector of channels at a time: vectors along rows would often be partly empty. */
 
-/* Rows and columns of an image with its padding, as far as outputs see it or it has pixels. */
-static ptrdiff_t NAME(padded)(ptrdiff_t before, ptrdiff_t size, ptrdiff_t out, ptrdiff_t stride, ptrdiff_t taps, ptrdiff_t dilation)
+/* Columns of an image with its padding, as far as outputs see it or it has pixels. */
+static ptrdiff_t NAME(padded_width)(const Shape *g)
 {
-    ptrdiff_t seen = (out - 1) * stride + (taps - 1) * dilation + 1;
-    return before + size > seen ? before + size : seen;
+    const ptrdiff_t seen = (g->out_width - 1) * g->stride_x + (g->taps_x - 1) * g->dilation_x + 1;
+    return g->left + g->width > seen ? g->left + g->width : seen;
 }
-#define PADDED_HEIGHT(g) NAME(padded)(g->top, g->height, g->out_height, g->stride_y, g->taps_y, g->dilation_y)
-#define PADDED_WIDTH(g) NAME(padded)(g->left, g->width, g->out_width, g->stride_x, g->taps_x, g->dilation_x)
 #define UP(count) (((count) + LANES - 1) / LANES * LANES)
+#define NEAR (512 << 10) /* bytes of what a band sees and of its sums, which should stay in a core's own cache */
 
-/* Elements of the padded image, of a vector of channels, with which the work begins. They must be zero before the first call; calls
-   keep them so where padding lies. */
-static ptrdiff_t NAME(depthwise_image)(const Shape *g) { return LANES * PADDED_HEIGHT(g) * PADDED_WIDTH(g); }
-
-/* Elements of work: that image, the outputs and the weights. */
-static ptrdiff_t NAME(depthwise_work)(const Shape *g)
+/* How many bands the output rows of each image are cut into, where there are so many vectors of channels in all images: as many as
+   stay near a core, and as threads that would have unlike work. */
+static ptrdiff_t NAME(depthwise_bands)(const Shape *g, ptrdiff_t threads, ptrdiff_t vectors)
 {
-    return NAME(depthwise_image)(g) + LANES * (UP(g->out_height * g->out_width) + UP(g->taps_y * g->taps_x));
+    const ptrdiff_t width = NAME(padded_width)(g), row = (g->stride_y * width + g->out_width) * VECTOR;
+    ptrdiff_t rows = (NEAR - (ROWS_SEEN(g, 1) - g->stride_y) * width * VECTOR) / row, bands;
+    rows = rows < 2 * g->taps_y ? 2 * g->taps_y : rows;
+    bands = (g->out_height + rows - 1) / rows;
+    if (vectors % threads && vectors < 8 * threads && g->out_height >= threads * g->taps_y)
+        bands = (bands + threads - 1) / threads * threads;
+    return bands;
 }
 
-/* The rows of a matrix (channels, count) as vectors of channels: its columns. */
-INLINE void NAME(gather)(const REAL *matrix, ptrdiff_t count, ptrdiff_t channels, ptrdiff_t at, V columns[LANES])
+/* Elements of what the largest of these bands sees. */
+static ptrdiff_t NAME(depthwise_image)(const Shape *g, ptrdiff_t bands)
+{
+    return LANES * ROWS_SEEN(g, (g->out_height + bands - 1) / bands) * NAME(padded_width)(g);
+}
+
+/* Elements of work: that image, of a vector of channels, the sums and the weights. */
+static ptrdiff_t NAME(depthwise_work)(const Shape *g, ptrdiff_t bands)
+{
+    const ptrdiff_t sums = (g->out_height + bands - 1) / bands * g->out_width;
+    return NAME(depthwise_image)(g, bands) + LANES * (sums + LANES + UP(g->taps_y * g->taps_x));
+}
+
+/* The first `count`, at most LANES, columns of a matrix, whose rows are channels and lie `far` elements apart, as vectors of channels. */
+INLINE void NAME(gather)(const REAL *matrix, ptrdiff_t far, ptrdiff_t channels, ptrdiff_t count, V columns[LANES])
 {
     _Pragma("GCC unroll 16") for (int c = 0; c < LANES; c++)
-        columns[c] = c < channels ? NAME(load_some)(matrix + c * count + at, 0, count - at) : (V){0};
+        columns[c] = c < channels ? NAME(load_some)(matrix + c * far, 0, count) : (V){0};
     NAME(transpose)(columns);
+}
+
+/* Of the elements from `at` on, at most LANES, those up to where a vector's multiple begins, and before `end`: channels may lie powers of
+   two apart, where lines of the cache that two vectors share would be lost between them. */
+INLINE ptrdiff_t NAME(until_aligned)(const REAL *at, const REAL *end)
+{
+    const ptrdiff_t count = LANES - (ptrdiff_t)((size_t)at % VECTOR / SIZE);
+    return count < end - at ? count : end - at;
 }
 
 /* Sums of a row side by side: enough to hide the time that each takes, few enough for the registers of any machine. */
@@ -91,45 +114,78 @@ static NAME(sums) *NAME(choose_sums)(const Shape *g, ptrdiff_t count)
     return any[count - 1];
 }
 
-/* `channels`, at most LANES, channels of one image, each with a kernel of its own; pointers are at the first of them. */
-static void NAME(depthwise)(const Shape *g, const REAL *input, const REAL *weight, const REAL *bias, REAL *output,
-                            ptrdiff_t channels, REAL *work)
+/* Zeros as `vectors` vectors, mostly one or two, for which a call of memset would take longer. */
+INLINE void NAME(clear)(REAL *to, ptrdiff_t vectors)
 {
-    const ptrdiff_t width = PADDED_WIDTH(g), pixels = g->height * g->width, outputs = g->out_height * g->out_width;
-    const ptrdiff_t taps = g->taps_y * g->taps_x;
-    REAL *image = work, *sums = image + NAME(depthwise_image)(g), *factors = sums + UP(outputs) * LANES;
-    const V start = NAME(load_some)(bias, 0, channels);
-    V block[LANES];
-    for (ptrdiff_t at = 0; at < taps; at += LANES) {
-        NAME(gather)(weight, taps, channels, at, block);
-        for (int i = 0; i < LANES; i++)
-            NAME(store)(factors + (at + i) * LANES, block[i]);
+    V zero = {0};
+    for (ptrdiff_t i = 0; i < vectors; i++) {
+        KEEP(zero);
+        NAME(store)(to + i * LANES, zero);
     }
-    REAL *row = image + (g->top * width + g->left) * LANES;
-    for (ptrdiff_t at = 0, x = 0; at < pixels; at += LANES) {
-        NAME(gather)(input, pixels, channels, at, block);
-        for (int i = 0; i < LANES && at + i < pixels; i++) {
-            NAME(store)(row + x * LANES, block[i]);
+}
+
+/* Fill `to` with rows first to last - 1, which may lie in the padding, of `channels` channels of an image: for each pixel, and for the
+   padding beside the rows, a vector of channels. */
+static void NAME(depthwise_pad)(const Shape *g, const REAL *input, ptrdiff_t channels, ptrdiff_t first, ptrdiff_t last, REAL *to)
+{
+    const ptrdiff_t width = NAME(padded_width)(g), beside = width - g->width, pixels = g->height * g->width;
+    const ptrdiff_t begin = first > 0 ? first : 0, end = last < g->height ? last : g->height;
+    V block[LANES];
+    if (begin >= end) {
+        NAME(clear)(to, (last - first) * width);
+        return;
+    }
+    NAME(clear)(to, (begin - first) * width + g->left);
+    to += ((begin - first) * width + g->left) * LANES;
+    for (ptrdiff_t y = begin; y < end; y++) /* from one row's end to where the next begins */
+        NAME(clear)(to + ((y - begin) * width + g->width) * LANES, y < end - 1 ? beside : beside - g->left + (last - end) * width);
+    const REAL *const input_end = input + end * g->width;
+    input += begin * g->width;
+    for (ptrdiff_t x = 0, count; input < input_end; input += count) {
+        count = NAME(until_aligned)(input, input_end);
+        NAME(gather)(input, pixels, channels, count, block);
+        for (int i = 0; i < LANES && i < count; i++) {
+            NAME(store)(to + x * LANES, block[i]);
             if (++x == g->width) {
                 x = 0;
-                row += width * LANES;
+                to += width * LANES;
             }
         }
     }
-    const ptrdiff_t rest = g->out_width % TOGETHER, first = g->out_width - rest;
-    NAME(sums) *const whole = NAME(choose_sums)(g, TOGETHER), *const last = NAME(choose_sums)(g, rest ? rest : 1);
-    for (ptrdiff_t p = 0; p < g->out_height; p++) {
-        const REAL *seen = image + p * g->stride_y * width * LANES;
+}
+
+/* Output rows first to last - 1 of `channels`, at most LANES, channels of one image, each with a kernel of its own; pointers are at
+   the first of them. bands: how many the image is cut into. */
+static void NAME(depthwise)(const Shape *g, const REAL *input, const REAL *weight, const REAL *bias, REAL *output,
+                            ptrdiff_t channels, ptrdiff_t first, ptrdiff_t last, ptrdiff_t bands, REAL *work)
+{
+    const ptrdiff_t width = NAME(padded_width)(g), taps = g->taps_y * g->taps_x, plane = g->out_height * g->out_width;
+    const ptrdiff_t top = first * g->stride_y - g->top, outputs = (last - first) * g->out_width;
+    REAL *factors = work + NAME(depthwise_image)(g, bands), *sums = factors + UP(taps) * LANES;
+    const V start = NAME(load_some)(bias, 0, channels);
+    V block[LANES];
+    for (ptrdiff_t at = 0; at < taps; at += LANES) {
+        NAME(gather)(weight + at, taps, channels, taps - at, block);
+        for (int i = 0; i < LANES; i++)
+            NAME(store)(factors + (at + i) * LANES, block[i]);
+    }
+    NAME(depthwise_pad)(g, input, channels, top, top + ROWS_SEEN(g, last - first), work);
+    const ptrdiff_t rest = g->out_width % TOGETHER, whole_to = g->out_width - rest;
+    NAME(sums) *const whole = NAME(choose_sums)(g, TOGETHER), *const others = NAME(choose_sums)(g, rest ? rest : 1);
+    for (ptrdiff_t p = 0; p < last - first; p++) {
+        const REAL *seen = work + p * g->stride_y * width * LANES;
         REAL *target = sums + p * g->out_width * LANES;
-        for (ptrdiff_t q = 0; q < first; q += TOGETHER)
+        for (ptrdiff_t q = 0; q < whole_to; q += TOGETHER)
             whole(g, seen + q * g->stride_x * LANES, width, factors, start, target + q * LANES);
         if (rest)
-            last(g, seen + first * g->stride_x * LANES, width, factors, start, target + first * LANES);
+            others(g, seen + whole_to * g->stride_x * LANES, width, factors, start, target + whole_to * LANES);
     }
-    for (ptrdiff_t at = 0; at < outputs; at += LANES) {
+    output += first * g->out_width;
+    for (ptrdiff_t at = 0, count; at < outputs; at += count) {
+        count = NAME(until_aligned)(output + at, output + outputs);
         _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++) block[i] = NAME(load)(sums + (at + i) * LANES);
         NAME(transpose)(block);
         _Pragma("GCC unroll 16") for (int c = 0; c < LANES; c++) if (c < channels)
-            NAME(store_first)(output + c * outputs + at, block[c], outputs - at);
+            NAME(store_first)(output + c * plane + at, block[c], count);
     }
 }

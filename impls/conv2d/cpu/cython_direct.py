@@ -3,10 +3,11 @@
 2 N K P Q (C/g) R S FLOPs. Four output rows are summed at once, so that each vector of the input, once loaded, serves
 all taps and rows that see it (register blocking, as in Iandola et al., "Communication-minimizing 2D convolution in
 GPU registers", ICIP 2013); weights stay in registers where they are few. Large images are read where they lie, but
-for their edges; small or strided ones are copied with their padding. Small depthwise images, along whose rows
-vectors would often be partly empty, are transposed to vectors of channels. Outputs of 8 MB and more go past the
-caches. For each thread, extra memory: a padded copy of at most about 100 kB, or of the rows that eight output rows
-see where that is more, or one small image, its sums and weights, of a vector of channels.
+for their edges; small or strided ones are copied with their padding. Depthwise images, along whose rows vectors would
+often be partly empty, are mostly transposed to vectors of channels, a band of rows at a time. Along rows, outputs of
+8 MB and more go past the caches. For each thread, extra memory: a padded copy of at most about 100 kB, or of the rows
+that eight output rows see where that is more; across channels 512 kB, or a vector of channels of what twice as many
+output rows see as the kernel has, and of their sums, where that is more.
 """
 
 import functools
@@ -30,16 +31,23 @@ def _aligned(shape, dtype):
 
 
 @functools.lru_cache(maxsize=4096)
-def _is_faster_across(input_shape, columns, padding, lanes, registers, threads):
-    """Whether depthwise sums are faster in vectors across channels than along rows: where more of their lanes have work.
+def _is_faster_across(input_shape, out_shape, taps, stride, padding, itemsize, lanes, registers, threads):
+    """Whether depthwise sums are faster in vectors across channels than along rows: by how many of their lanes have work.
 
-    Found with 8 to 512 channels of 7 to 90 columns, AVX-512 and AVX2, one thread and two: docs/speed.md.
+    Found with 8 to 384 channels of 7 to 224 columns, AVX-512 and AVX2, one thread and two: docs/speed.md.
     """
     n, channels, height, width = input_shape
-    if (height + sum(padding[0])) * (width + sum(padding[1])) > 96 * 96:
-        return False  # across, each thread keeps a whole image of a vector of channels, which should stay near its core
-    vectors = n * -(-channels // lanes)  # of channels, each for one thread
-    across = n * channels / (lanes * threads * -(-vectors // threads))
+    columns = out_shape[3]
+    if columns > 512 or width + padding > 1024:
+        return False  # bands of so long rows have few of them, and neighbours see much of the same
+    vectors = n * -(-channels // lanes)
+    across = 1.2 * n * channels / (lanes * vectors)  # each pixel is loaded once for all outputs that see it
+    if out_shape[2] < threads * taps:  # too few rows to give threads bands of them
+        across *= vectors / (threads * -(-vectors // threads))
+    if height * width * itemsize % 4096 == 0:
+        across *= 0.8  # all channels of a vector fall into the same few places of the caches
+    if stride > 1:
+        across *= 1.2  # rows are taken apart first
     # As next_cut in _rows.h has it: tiles of four vectors, and of one, two or four for the columns that are left.
     whole, rest = columns // (4 * lanes), columns % (4 * lanes)
     along = columns / (lanes * (4 * whole + next(count for count in (0, 1, 2, 4) if rest <= count * lanes)))
@@ -58,11 +66,11 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     if len(input):
         start = np.zeros(len(weight), input.dtype) if bias is None else np.ascontiguousarray(bias)
         arrays = np.ascontiguousarray(input), np.ascontiguousarray(weight)
-        across = groups == len(weight) == input.shape[1] and groups >= 8
-        if across:
+        kernel = _cython_direct.rows
+        if groups == len(weight) == input.shape[1] and groups >= 8:
             lanes = _cython_direct.VECTOR_BYTES // input.itemsize
-            machine = lanes, _cython_direct.REGISTERS, _cython_direct.threads()
-            across = _is_faster_across(input.shape, output.shape[3], padding, *machine)
-        kernel = _cython_direct.channels if across else _cython_direct.rows
+            machine = input.itemsize, lanes, _cython_direct.REGISTERS, _cython_direct.threads()
+            if _is_faster_across(input.shape, output.shape, weight.shape[2], stride[1], sum(padding[1]), *machine):
+                kernel = _cython_direct.channels
         kernel(*arrays, start, output, stride, before, dilation, groups)
     return output
