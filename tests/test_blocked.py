@@ -109,6 +109,25 @@ def test_bands_across_channels_end_where_they_should(threads):
         assert np.array_equal(across, along), (size, pad, stride, dilation)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("size", [3, 5, 7])
+def test_strips_end_where_they_should(size, dtype):
+    """Images of one channel, with padding on all sides, on whole numbers, whose sums are exact."""
+    kernels, numbers = pytest.importorskip("impls.conv2d.cpu._cython_direct"), np.random.default_rng(0)
+    weight, bias = (numbers.integers(-9, 10, shape).astype(dtype) for shape in ((4, 1, size, size), 4))
+    pads = (0, 0), (1, 1), (size // 2, size // 2), (2, 33)
+    for stride, width, before, after in product((1, 2), (1, 7, 8, 9, 31, 32, 63, 64, 65, 130), pads, pads):
+        input = numbers.integers(-9, 10, (2, 2, 9, width)).astype(dtype)
+        padded = np.pad(input, ((0, 0), (0, 0), *zip(before, after, strict=True)))
+        if min(padded.shape[2:]) < size:
+            continue
+        seen = np.lib.stride_tricks.sliding_window_view(padded, (size, size), (2, 3))[:, :, ::stride, ::stride]
+        wanted = np.einsum("ngpqrs,gkrs->ngkpq", seen, weight.reshape(2, 2, size, size)) + bias.reshape(2, 2, 1, 1)
+        output = np.full((2, 4, *seen.shape[2:4]), np.nan, dtype)
+        kernels.rows(input, weight, bias, output, (stride, stride), before, (1, 1), 2)
+        assert np.array_equal(output, wanted.reshape(output.shape)), (stride, width, before, after)
+
+
 LARGE = {  # outputs of 8 MB and more, which go past the caches where their rows are whole vectors
     "whole vectors": call((1, 1, 1100, 2048), (1, 1, 3, 3), padding=1),
     "half a tile": call((32, 16, 56, 112), (16, 1, 3, 3), padding=1, groups=16),

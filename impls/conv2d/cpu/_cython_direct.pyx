@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The kernel of cpu.cython_direct: threads here, the tiles of each in _rows.h."""
+"""The kernel of cpu.cython_direct: threads here, the tiles of each in _rows.h, its strips in _strips.h."""
 
 from impls import checks
 
@@ -17,6 +17,7 @@ cdef extern from *:
     #define SIZE 4
     #define NAME(name) name##_float
     #include "_vectors.h"
+    #include "_strips.h"
     #include "_rows.h"
     #include "_depthwise.h"
     #undef REAL
@@ -26,6 +27,7 @@ cdef extern from *:
     #define SIZE 8
     #define NAME(name) name##_double
     #include "_vectors.h"
+    #include "_strips.h"
     #include "_rows.h"
     #include "_depthwise.h"
     """
@@ -59,6 +61,7 @@ def instruction_set():
 
 
 VECTOR_BYTES = VECTOR
+STRIPS = {"avx512": ((3, 5, 7), 512), "avx2": ((3,), 64)}.get(instruction_set(), ((), 0))  # _strips.h: sizes, and longest rows
 REGISTERS = 32 if instruction_set() in ("avx512", "neon") else 16  # that hold a vector
 
 

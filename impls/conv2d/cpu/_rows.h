@@ -363,6 +363,12 @@ static ptrdiff_t NAME(work)(const Shape *g, ptrdiff_t pieces)
 static void NAME(band)(const Shape *g, const REAL *input, const REAL *weight, const REAL *bias, REAL *output, ptrdiff_t first,
                        ptrdiff_t last, int past, ptrdiff_t *offsets, REAL *copy)
 {
+#ifdef MASK
+    if (NAME(has_strips)(g)) {
+        NAME(strips)(g, input, weight, bias, output, first, last, past);
+        return;
+    }
+#endif
     const int copied = is_copied(g);
     const ptrdiff_t columns = copied ? g->out_width : 4 * LANES, pitch = NAME(pitch)(g, columns), planes = planes_of(g);
     const ptrdiff_t seen = ROWS_SEEN(g, last - first), near = g->channels * g->width * seen * (ptrdiff_t)sizeof(REAL) < COPY;

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 #include <string.h>
-#if defined(__AVX512F__)
+#if defined(__AVX2__)
 #include <immintrin.h>
 #endif
 
@@ -44,6 +44,7 @@
 #else
 #define TILE 6
 #endif
+#define IDENTITY(j) (j)
 #define EACH2(f) f(0), f(1)
 #define EACH4(f) EACH2(f), f(2), f(3)
 #define EACH8(f) EACH4(f), f(4), f(5), f(6), f(7)
@@ -66,6 +67,8 @@
 #define EACH EACH2
 #endif
 #undef SHIFTED
+#undef LOAD_MASKED
+#undef STORE_MASKED
 #undef MULTIPLY_ADD
 #undef WHOLE
 #if SIZE == 4
@@ -86,6 +89,40 @@ INLINE void NAME(store)(REAL *to, V value) { *(NAME(loose) *)to = value; }
 /* x - 0 is x for every x, NaN and -0 too, and compiles to nothing but the broadcast. */
 INLINE V NAME(splat)(REAL x) { return x - (V){0}; }
 
+#undef MASK
+#if defined(__AVX2__)
+/* Lanes first to last - 1, of which some may not be there, as a mask. What a masked load leaves out is zero, and its memory is not
+   touched. Masked stores are slow on many machines without AVX-512. */
+#define MASK NAME(bits)
+#if defined(__AVX512F__) && SIZE == 4
+typedef __mmask16 MASK;
+#define LOAD_MASKED(from, mask) _mm512_maskz_loadu_ps(mask, from)
+#define STORE_MASKED(to, mask, value) _mm512_mask_storeu_ps(to, mask, (__m512)(value))
+#elif defined(__AVX512F__)
+typedef __mmask8 MASK;
+#define LOAD_MASKED(from, mask) _mm512_maskz_loadu_pd(mask, from)
+#define STORE_MASKED(to, mask, value) _mm512_mask_storeu_pd(to, mask, (__m512d)(value))
+#elif SIZE == 4
+typedef __m256i MASK;
+#define LOAD_MASKED(from, mask) _mm256_maskload_ps(from, mask)
+#else
+typedef __m256i MASK;
+#define LOAD_MASKED(from, mask) _mm256_maskload_pd(from, mask)
+#endif
+INLINE MASK NAME(mask)(ptrdiff_t first, ptrdiff_t last)
+{
+    first = first < 0 ? 0 : first > LANES ? LANES : first;
+    last = last < first ? first : last > LANES ? LANES : last;
+#if defined(__AVX512F__)
+    return (MASK)((1u << last) - (1u << first));
+#else
+    const NAME(lanes) place = {EACH(IDENTITY)}, zero = {0};
+    return (MASK)((place >= zero + (WHOLE)first) & (place < zero + (WHOLE)last));
+#endif
+}
+INLINE V NAME(load_masked)(const REAL *from, MASK mask) { return (V)LOAD_MASKED(from, mask); }
+#endif
+
 /* Lanes first to last - 1 of the vector at `from`, zeros in the others, whose memory is not touched. */
 INLINE V NAME(load_some)(const REAL *from, ptrdiff_t first, ptrdiff_t last)
 {
@@ -97,10 +134,8 @@ INLINE V NAME(load_some)(const REAL *from, ptrdiff_t first, ptrdiff_t last)
         return (V){0};
     if (last - first == LANES)
         return NAME(load)(from);
-#if defined(__AVX512F__) && SIZE == 4
-    return (V)_mm512_maskz_loadu_ps((__mmask16)((1u << last) - (1u << first)), from);
-#elif defined(__AVX512F__)
-    return (V)_mm512_maskz_loadu_pd((__mmask8)((1u << last) - (1u << first)), from);
+#ifdef MASK
+    return NAME(load_masked)(from, NAME(mask)(first, last));
 #else
     REAL lanes[LANES] = {0};
     memcpy(lanes + first, from + first, (last - first) * sizeof(REAL));
@@ -124,10 +159,8 @@ INLINE void NAME(store_first)(REAL *to, V value, ptrdiff_t count)
     if (count >= LANES)
         NAME(store)(to, value);
     else if (count > 0)
-#if defined(__AVX512F__) && SIZE == 4
-        _mm512_mask_storeu_ps(to, (__mmask16)((1u << count) - 1), (__m512)value);
-#elif defined(__AVX512F__)
-        _mm512_mask_storeu_pd(to, (__mmask8)((1u << count) - 1), (__m512d)value);
+#ifdef STORE_MASKED
+        STORE_MASKED(to, NAME(mask)(0, count), value);
 #else
         memcpy(to, &value, count * sizeof(REAL));
 #endif
