@@ -91,18 +91,19 @@ def test_across_channels_is_as_along_rows(taps, dtype):
         assert np.array_equal(across, along), (stride, dilation, columns, channels)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("threads", [1, 2, 5])
-def test_bands_across_channels_end_where_they_should(threads):
+def test_bands_across_channels_end_where_they_should(threads, dtype):
     """Depthwise images that are cut into bands, for the cache or for threads, some of which see padding alone."""
     kernels, numbers = pytest.importorskip("impls.conv2d.cpu._cython_direct"), np.random.default_rng(0)
     for size, pad, stride, dilation in product(((150, 120), (31, 7), (2, 300)), ((0, 0), (1, 2), (40, 3)), (1, 2, 3), (1, 2)):
         if size[0] + 2 * pad[0] <= 2 * dilation or size[1] + 2 * pad[1] <= 4 * dilation:
             continue
-        shapes = (1, 17, *size), (17, 1, 3, 5), 17
-        arrays = [numbers.integers(-9, 10, shape).astype("float32") for shape in shapes]
+        shapes = (2, 17, *size), (17, 1, 3, 5), 17
+        arrays = [numbers.integers(-9, 10, shape).astype(dtype) for shape in shapes]
         settings = (stride, stride), pad, (dilation, dilation), 17
         shape = output_shape(*shapes[:2], settings[0], tuple((one, one) for one in pad), settings[2])
-        across, along = (np.full(shape, np.nan, "float32") for _ in range(2))
+        across, along = (np.full(shape, np.nan, dtype) for _ in range(2))
         with threadpool_limits(threads):
             kernels.channels(*arrays, across, *settings)
         kernels.rows(*arrays, along, *settings)
@@ -116,16 +117,22 @@ def test_strips_end_where_they_should(size, dtype):
     kernels, numbers = pytest.importorskip("impls.conv2d.cpu._cython_direct"), np.random.default_rng(0)
     weight, bias = (numbers.integers(-9, 10, shape).astype(dtype) for shape in ((4, 1, size, size), 4))
     pads = (0, 0), (1, 1), (size // 2, size // 2), (2, 33)
-    for stride, width, before, after in product((1, 2), (1, 7, 8, 9, 31, 32, 63, 64, 65, 130), pads, pads):
-        input = numbers.integers(-9, 10, (2, 2, 9, width)).astype(dtype)
+    sizes = [(9, width) for width in (1, 7, 8, 9, 31, 32, 63, 64, 65, 130)] + [(70, 40), (200, 500)]
+    for stride, (height, width), before, after in product((1, 2), sizes, pads, pads):
+        if height > 9 and before != after:
+            continue
+        input = numbers.integers(-9, 10, (1, 2, height, width)).astype(dtype)
         padded = np.pad(input, ((0, 0), (0, 0), *zip(before, after, strict=True)))
         if min(padded.shape[2:]) < size:
             continue
         seen = np.lib.stride_tricks.sliding_window_view(padded, (size, size), (2, 3))[:, :, ::stride, ::stride]
         wanted = np.einsum("ngpqrs,gkrs->ngkpq", seen, weight.reshape(2, 2, size, size)) + bias.reshape(2, 2, 1, 1)
-        output = np.full((2, 4, *seen.shape[2:4]), np.nan, dtype)
-        kernels.rows(input, weight, bias, output, (stride, stride), before, (1, 1), 2)
-        assert np.array_equal(output, wanted.reshape(output.shape)), (stride, width, before, after)
+        output = np.full((1, 4, *seen.shape[2:4]), np.nan, dtype)
+        for threads in (1, 2, 5):
+            with threadpool_limits(threads):
+                kernels.rows(input, weight, bias, output, (stride, stride), before, (1, 1), 2)
+            assert np.array_equal(output, wanted.reshape(output.shape)), (stride, height, width, before, after, threads)
+            output.fill(np.nan)
 
 
 LARGE = {  # outputs of 8 MB and more, which go past the caches where their rows are whole vectors

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The kernel of cpu.cython_direct: threads here, the tiles of each in _rows.h, its strips in _strips.h."""
+"""The kernels of cpu.cython_direct: threads here, sums along rows in _rows.h and _strips.h, across channels in _depthwise.h."""
 
 from impls import checks
 
@@ -49,7 +49,7 @@ cdef extern from *:
     void* scratch(size_t) nogil
     Py_ssize_t apart(Py_ssize_t) nogil
     enum:
-        VECTOR
+        VECTOR, MANY, LONGEST
     const char* INSTRUCTIONS
 
 cdef Py_ssize_t PAST = 8 << 20  # bytes of output, of which caches as they are today keep little
@@ -61,7 +61,7 @@ def instruction_set():
 
 
 VECTOR_BYTES = VECTOR
-STRIPS = {"avx512": ((3, 5, 7), 512), "avx2": ((3,), 64)}.get(instruction_set(), ((), 0))  # _strips.h: sizes, and longest rows
+STRIPS = ((3, 5, 7) if MANY else (3,) if LONGEST else ()), LONGEST  # sizes of kernels, and the longest rows, that _strips.h has
 REGISTERS = 32 if instruction_set() in ("avx512", "neon") else 16  # that hold a vector
 
 

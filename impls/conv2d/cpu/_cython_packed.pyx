@@ -32,6 +32,10 @@ cdef extern from *:
     ctypedef struct Shape:
         Py_ssize_t channels, height, width, outputs, out_height, out_width, taps_y, taps_x
         Py_ssize_t stride_y, stride_x, dilation_y, dilation_x, top, left
+    ctypedef struct Plan:
+        bint copied, own
+        Py_ssize_t height, width, step_y, step_x, images, bands
+    Plan plan_of(Shape*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t) nogil
     Py_ssize_t pieces_of(const Shape*) nogil
     void rows_seen(const Shape*, Py_ssize_t, Py_ssize_t, Py_ssize_t*, Py_ssize_t*) nogil
     void pad_float(const Shape*, const float*, float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t) nogil
@@ -44,9 +48,6 @@ cdef extern from *:
     Py_ssize_t apart(Py_ssize_t) nogil
     enum:
         VECTOR
-
-cdef Py_ssize_t WORK = 8 << 20  # bytes of copied images, and of images from which strided 1x1 layers copy
-cdef Py_ssize_t NEAR = 256 << 10  # bytes of padded images that stay in a core's own cache
 
 
 cdef inline void pack_block(const floating* weight, Py_ssize_t taps, Py_ssize_t outputs, floating* packed) noexcept nogil:
@@ -104,68 +105,38 @@ def conv2d(
     (g.stride_y, g.stride_x), (g.top, g.left), (g.dilation_y, g.dilation_x) = stride, pad, dilation
     seen = g
     cdef Py_ssize_t threads = openmp.omp_get_max_threads(), lanes = VECTOR // sizeof(floating), pair = 2 * lanes
-    cdef Py_ssize_t taps = g.channels * g.taps_y * g.taps_x, images = input.shape[0], image = output.shape[1] * g.out_height * g.out_width
-    cdef Py_ssize_t height = (g.out_height - 1) * g.stride_y + (g.taps_y - 1) * g.dilation_y + 1
-    cdef Py_ssize_t width = (g.out_width - 1) * g.stride_x + (g.taps_x - 1) * g.dilation_x + 1
-    cdef Py_ssize_t blocks = (g.outputs + pair - 1) // pair, step_y = 1, step_x = 1
-    cdef bint copied = g.top > 0 or g.left > 0 or height > g.height or width > g.width, ready = packed is not None
-    # Images of strided 1x1 layers are read again for each block of outputs: from 8 MB on in less time without what no output sees.
-    copied = copied or g.taps_y == g.taps_x == 1 and g.stride_y + g.stride_x > 2 and blocks >= 4 and input.nbytes // groups >= WORK
-    cdef bint long_row = g.taps_y == g.taps_x == 1 and (copied or g.stride_y == g.stride_x == 1)
-    # Threads that each have groups or images of their own need not wait for each other, nor read what another has copied, which
-    # takes up to four times as long where their caches are far apart. Where there are too few of either, each has a band of every
-    # image. Without groups the weights, which each then packs for itself, must be soon packed.
-    cdef bint enough = groups * images >= 4 * threads or groups * images % threads == 0, own
-    cdef Py_ssize_t plane, first, count, most, jobs, block, cuts, bands, group, job, k, i, begin, end, top, bottom, mine, next_image, factors_size
+    cdef Py_ssize_t images = input.shape[0], taps = g.channels * g.taps_y * g.taps_x, blocks = (g.outputs + pair - 1) // pair
+    cdef Plan plan = plan_of(&g, images, groups, threads, sizeof(floating))
+    cdef Py_ssize_t bands = plan.bands, most = plan.images, jobs = pieces_of(&g), plane = plan.height * plan.width
+    cdef Py_ssize_t image = output.shape[1] * g.out_height * g.out_width  # from an image's outputs to the next's, and from its pixels:
+    cdef Py_ssize_t next_image = (g.channels if plan.copied else input.shape[1]) * plane
+    cdef bint ready = packed is not None
+    # Numbers of copied images, of each thread where it has its own, and of the weights that it packs.
+    cdef Py_ssize_t mine = most * g.channels * plane if plan.copied else 0
+    cdef Py_ssize_t factors_size = 0 if ready else (taps + lanes) * pair * (blocks if plan.own else 1)
+    cdef Py_ssize_t first, count, block, cuts, group, job, k, i, begin, end, top, bottom
     cdef floating* copies
     cdef floating* work
     cdef const floating* source
     cdef const floating* factors
-    if long_row:  # Each output sees one place: an image of these is then one long row.
-        step_y, step_x, height, width = g.stride_y, g.stride_x, g.out_height, g.out_width
-        g.height, g.width, g.out_height, g.out_width = 1, height * width, 1, height * width
-        g.stride_y = g.stride_x = 1
-        g.top = g.left = 0
-    elif not copied:
-        height, width = g.height, g.width
-    plane = height * width
-    jobs = pieces_of(&g)
-    own = copied and blocks <= 8 and images * g.out_height * g.out_width >= 12 * blocks * threads and (enough or not long_row)
-    own = own if groups == 1 else enough or own
-    bands = 1 if enough else min(threads, jobs)
-    if own and bands > 1:  # a copy holds the rows of one band
-        height = 0
-        for i in range(bands):
-            rows_seen(&g, jobs * i // bands, (jobs * (i + 1) + bands - 1) // bands, &top, &bottom)
-            height = max(height, bottom - top)
-        plane = height * width
-    most = images
-    if own:
-        # As many images at a time as the cache holds, but not so many that a thread has none.
-        most = min(max(1, NEAR // (g.channels * plane * sizeof(floating))), max(1, groups * images // (4 * threads)), images)
-    elif copied:
-        most = min(images, max(1, WORK // (g.channels * plane * sizeof(floating))))
-    mine = most * g.channels * plane if copied else 0  # numbers of copied images, of each thread where they are its own
-    factors_size = 0 if ready else (taps + lanes) * pair * (blocks if own else 1)
     checks.require_memory(
-        (mine * (threads if own else 1) + threads * factors_size) * sizeof(floating) + input.nbytes + output.nbytes,
+        (mine * (threads if plan.own else 1) + threads * factors_size) * sizeof(floating) + input.nbytes + output.nbytes,
         "cpu.cython_packed's copied images and packed weights",
     )
-    next_image = (g.channels if copied else input.shape[1]) * plane
     cdef Py_ssize_t* places = <Py_ssize_t*> scratch((taps + threads) * sizeof(Py_ssize_t))
     cdef Py_ssize_t* packed_for = places + taps  # the group whose weights a thread has packed
     mine = apart(mine)
-    copies = <floating*> scratch(mine * (threads if own else 1) * sizeof(floating))
+    copies = <floating*> scratch(mine * (threads if plan.own else 1) * sizeof(floating))
     work = <floating*> scratch(threads * factors_size * sizeof(floating))
     try:
         if places == NULL or copies == NULL or work == NULL:
             raise MemoryError("cpu.cython_packed's copied images and packed weights do not fit in memory")
         for i in range(taps):
             k = i // (g.taps_y * g.taps_x)
-            places[i] = k * plane + i // g.taps_x % g.taps_y * g.dilation_y * width + i % g.taps_x * g.dilation_x
+            places[i] = k * plane + i // g.taps_x % g.taps_y * g.dilation_y * plan.width + i % g.taps_x * g.dilation_x
         for i in range(threads):
             packed_for[i] = -1
-        if own:
+        if plan.own:
             cuts = (images + most - 1) // most
             for job in prange(groups * cuts * bands, nogil=True, schedule="dynamic", num_threads=threads):
                 group = job // bands // cuts
@@ -174,16 +145,16 @@ def conv2d(
                 begin = count * jobs * (job % bands) // bands
                 end = (count * jobs * (job % bands + 1) + bands - 1) // bands
                 source = &input[first, group * g.channels, 0, 0]
-                if copied:
+                if plan.copied:
                     top = 0
-                    bottom = height
+                    bottom = plan.height
                     if bands > 1:
                         rows_seen(&g, begin, end, &top, &bottom)
-                    source = copies + threadid() * mine - top * width  # where the image's first row would lie
+                    source = copies + threadid() * mine - top * plan.width  # where the image's first row would lie
                     for i in range(count * g.channels):
                         pad_plane(
                             &seen, &input[first + i // g.channels, group * g.channels + i % g.channels, 0, 0],
-                            copies + threadid() * mine + i * plane - top * width, width, top, bottom, step_y, step_x,
+                            copies + threadid() * mine + i * plane - top * plan.width, plan.width, top, bottom, plan.step_y, plan.step_x,
                         )
                 for block in range(blocks):
                     k = group * g.outputs + block * pair
@@ -196,7 +167,7 @@ def conv2d(
                     begin = (count * jobs * (job % bands) + block % bands) // bands
                     end = (count * jobs * (job % bands + 1) + block % bands) // bands
                     sum_pieces(
-                        &g, source, width, next_image, places, factors, &bias[k], &output[first, k, 0, 0], image,
+                        &g, source, plan.width, next_image, places, factors, &bias[k], &output[first, k, 0, 0], image,
                         min(pair, g.outputs - block * pair), begin, end,
                     )
                 packed_for[threadid()] = group
@@ -205,11 +176,11 @@ def conv2d(
             for first in range(0, images, most):
                 count = min(most, images - first)
                 source = &input[first, group * g.channels, 0, 0]
-                if copied:
+                if plan.copied:
                     for job in prange(count * g.channels, nogil=True, schedule="static", num_threads=threads):
                         pad_plane(
                             &seen, &input[first + job // g.channels, group * g.channels + job % g.channels, 0, 0],
-                            copies + job * plane, width, 0, height, step_y, step_x,
+                            copies + job * plane, plan.width, 0, plan.height, plan.step_y, plan.step_x,
                         )
                     source = copies
                 # A block of output channels, cut where there are too few of them for the threads.
@@ -223,7 +194,7 @@ def conv2d(
                         pack_block(&weight[k, 0, 0, 0], taps, g.outputs - block * pair, work + threadid() * factors_size)
                         factors = work + threadid() * factors_size
                     sum_pieces(
-                        &g, source, width, next_image, places, factors, &bias[k], &output[first, k, 0, 0], image,
+                        &g, source, plan.width, next_image, places, factors, &bias[k], &output[first, k, 0, 0], image,
                         min(pair, g.outputs - block * pair), count * jobs * (job % cuts) // cuts,
                         count * jobs * (job % cuts + 1) // cuts,
                     )

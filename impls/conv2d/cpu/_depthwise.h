@@ -9,17 +9,14 @@ static ptrdiff_t NAME(padded_width)(const Shape *g)
 #define UP(count) (((count) + LANES - 1) / LANES * LANES)
 #define NEAR (512 << 10) /* bytes of what a band sees and of its sums, which should stay in a core's own cache */
 
-/* How many bands the output rows of each image are cut into, where there are so many vectors of channels in all images: as many as
-   stay near a core, and as threads that would have unlike work. */
+/* How many bands the output rows of each image are cut into, where there are so many vectors of channels in all images: so many that
+   what each sees stays near a core. */
 static ptrdiff_t NAME(depthwise_bands)(const Shape *g, ptrdiff_t threads, ptrdiff_t vectors)
 {
     const ptrdiff_t width = NAME(padded_width)(g), row = (g->stride_y * width + g->out_width) * VECTOR;
-    ptrdiff_t rows = (NEAR - (ROWS_SEEN(g, 1) - g->stride_y) * width * VECTOR) / row, bands;
+    ptrdiff_t rows = (NEAR - (ROWS_SEEN(g, 1) - g->stride_y) * width * VECTOR) / row;
     rows = rows < 2 * g->taps_y ? 2 * g->taps_y : rows;
-    bands = (g->out_height + rows - 1) / rows;
-    if (vectors % threads && vectors < 8 * threads && g->out_height >= threads * g->taps_y)
-        bands = (bands + threads - 1) / threads * threads;
-    return bands;
+    return even_parts(g, (g->out_height + rows - 1) / rows, vectors, threads);
 }
 
 /* Elements of what the largest of these bands sees. */
@@ -28,7 +25,7 @@ static ptrdiff_t NAME(depthwise_image)(const Shape *g, ptrdiff_t bands)
     return LANES * ROWS_SEEN(g, (g->out_height + bands - 1) / bands) * NAME(padded_width)(g);
 }
 
-/* Elements of work: that image, of a vector of channels, the sums and the weights. */
+/* Elements of work: that image, of a vector of channels, the weights, and the sums, whose last are transposed with what lies behind. */
 static ptrdiff_t NAME(depthwise_work)(const Shape *g, ptrdiff_t bands)
 {
     const ptrdiff_t sums = (g->out_height + bands - 1) / bands * g->out_width;
@@ -43,8 +40,8 @@ INLINE void NAME(gather)(const REAL *matrix, ptrdiff_t far, ptrdiff_t channels, 
     NAME(transpose)(columns);
 }
 
-/* Of the elements from `at` on, at most LANES, those up to where a vector's multiple begins, and before `end`: channels may lie powers of
-   two apart, where lines of the cache that two vectors share would be lost between them. */
+/* How many elements, at most LANES, there are from `at` on up to `end` or to where the first channel's next line of the cache begins. Where
+   channels lie powers of two apart, all of them begin there too, and lines that two vectors share would be evicted between them. */
 INLINE ptrdiff_t NAME(until_aligned)(const REAL *at, const REAL *end)
 {
     const ptrdiff_t count = LANES - (ptrdiff_t)((size_t)at % VECTOR / SIZE);
@@ -114,7 +111,7 @@ static NAME(sums) *NAME(choose_sums)(const Shape *g, ptrdiff_t count)
     return any[count - 1];
 }
 
-/* Zeros as `vectors` vectors, mostly one or two, for which a call of memset would take longer. */
+/* Zeros as `vectors` vectors: beside a row there are one or two, for which a call of memset would take longer. */
 INLINE void NAME(clear)(REAL *to, ptrdiff_t vectors)
 {
     V zero = {0};

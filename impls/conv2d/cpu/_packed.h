@@ -16,6 +16,72 @@ static void rows_seen(const Shape *g, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t 
     *first = begin / parts(g) * together(g) * g->stride_y;
     *last = ((after < g->out_height ? after : g->out_height) - 1) * g->stride_y + (g->taps_y - 1) * g->dilation_y + 1;
 }
+
+#define WORK (8 << 20)   /* bytes of copied images, and of images from which strided 1x1 layers copy */
+#define NEAR (256 << 10) /* bytes of padded images that stay in a core's own cache */
+
+/* What is copied before it is summed, and by whom. */
+typedef struct {
+    int copied;              /* images, with their padding or without what no output sees */
+    int own;                 /* each thread copies, and packs the weights for, what it sums itself */
+    ptrdiff_t height, width; /* of an image as it is read: in a copy for a band of it, the most rows that a band sees */
+    ptrdiff_t step_y, step_x; /* from a row or column of the image to the next that is copied */
+    ptrdiff_t images;        /* copied at a time */
+    ptrdiff_t bands;         /* that an image's pieces are cut into, where threads have their own */
+} Plan;
+
+/* The plan for `images` images of so many groups and elements of `size` bytes. Where each output sees one place, an image becomes one long
+   row: *g then is that row's. */
+static Plan plan_of(Shape *g, ptrdiff_t images, ptrdiff_t groups, ptrdiff_t threads, ptrdiff_t size)
+{
+    const ptrdiff_t height = (g->out_height - 1) * g->stride_y + (g->taps_y - 1) * g->dilation_y + 1;
+    const ptrdiff_t width = (g->out_width - 1) * g->stride_x + (g->taps_x - 1) * g->dilation_x + 1;
+    const ptrdiff_t pair = 2 * VECTOR / size, blocks = (g->outputs + pair - 1) / pair;
+    const int one_tap = g->taps_y == 1 && g->taps_x == 1, strided = g->stride_y > 1 || g->stride_x > 1;
+    Plan plan = {.copied = g->top > 0 || g->left > 0 || height > g->height || width > g->width, .step_y = 1, .step_x = 1};
+    /* Images of strided 1x1 layers are read again for each block of outputs: many bytes in less time without what no output sees. */
+    if (one_tap && strided && blocks >= 4 && images * g->channels * g->height * g->width * size >= WORK)
+        plan.copied = 1;
+    const int long_row = one_tap && (plan.copied || !strided);
+    plan.height = plan.copied ? height : g->height;
+    plan.width = plan.copied ? width : g->width;
+    if (long_row) {
+        plan.step_y = g->stride_y;
+        plan.step_x = g->stride_x;
+        plan.height = g->out_height;
+        plan.width = g->out_width;
+        g->out_width *= g->out_height;
+        g->width = g->out_width;
+        g->height = g->out_height = g->stride_y = g->stride_x = 1;
+        g->top = g->left = 0;
+    }
+    /* Threads that each have groups or images of their own need not wait for each other, nor read what another has copied, which takes
+       up to four times as long where their caches are far apart. Where there are too few of either, each has a band of every image.
+       Without groups the weights, which each then packs for itself, must be soon packed. */
+    const int enough = groups * images >= 4 * threads || groups * images % threads == 0;
+    const int soon = blocks <= 8 && images * g->out_height * g->out_width >= 12 * blocks * threads && (enough || !long_row);
+    plan.own = (plan.copied && soon) || (groups > 1 && enough);
+    const ptrdiff_t pieces = pieces_of(g);
+    plan.bands = enough ? 1 : threads < pieces ? threads : pieces;
+    if (plan.own && plan.bands > 1) {
+        plan.height = 0;
+        for (ptrdiff_t i = 0; i < plan.bands; i++) {
+            ptrdiff_t first, last;
+            rows_seen(g, pieces * i / plan.bands, (pieces * (i + 1) + plan.bands - 1) / plan.bands, &first, &last);
+            plan.height = last - first > plan.height ? last - first : plan.height;
+        }
+    }
+    /* As many images at a time as the cache holds, but not so many that a thread has none. */
+    const ptrdiff_t bytes = g->channels * plan.height * plan.width * size, shared = groups * images / (4 * threads);
+    plan.images = (plan.own ? NEAR : WORK) / bytes;
+    if (plan.own && plan.images > shared)
+        plan.images = shared;
+    if (plan.images < 1)
+        plan.images = 1;
+    if (plan.images > images || (!plan.copied && !plan.own))
+        plan.images = images;
+    return plan;
+}
 #endif
 
 /* Fill packed (taps, PAIR) from the weights (outputs, taps) of at most PAIR output channels; zeros for channels beyond. Its length is

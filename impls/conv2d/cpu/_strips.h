@@ -1,26 +1,31 @@
 /* Sums of images of one channel where they lie, without a copy: strips of a few vectors side by side, down which go as many rows of sums
-   as see one row of the input, so that each row is loaded once. Masks leave out what lies beside the rows. For one type of element: see
-   cpu.cython_direct, and _vectors.h for REAL and NAME. */
+   as see one row of the input, so that all of them have it at once. Masks leave out what lies beside the rows. For one type of element:
+   see cpu.cython_direct, and _vectors.h for REAL and NAME. */
 
-#ifdef MASK
-
-/* Whether the sums of many rows fit into registers, and vectors are soon shifted; the longest rows, since down longer ones strips, and
-   narrow ones sooner, wait for memory; vectors of a strip beside which its input has room; and the places that a row of the input is
-   loaded from: one, or where shifting takes longer one for each tap, or for each pair of them where the stride takes pairs apart. */
-#undef MANY
-#undef LONGEST
-#undef WIDEST
-#undef PLACES
-#ifdef SHIFTED
-#define MANY 1
-#define LONGEST 512
-#define WIDEST(size, stride) ((size) == 7 && (stride) == 1 ? 3 : 4)
-#define PLACES(size, stride) 1
+#ifndef LONGEST
+#if !defined(MASK)
+#define MANY 0
+#define LONGEST 0 /* no strips */
+#elif defined(SHIFTED)
+#define MANY 1      /* sums of five and seven rows fit into registers, and vectors are shifted in one step */
+#define LONGEST 512 /* columns of an image: down longer rows, and down narrow strips sooner, one waits for memory */
+#define WIDEST(size, stride) ((size) == 7 && (stride) == 1 ? 3 : 4) /* vectors of a strip whose sums fit into registers */
+#define PLACES(size, stride) 1                                      /* that a row is loaded from: one, and others are shifted from it */
 #else
 #define MANY 0
 #define LONGEST 64
 #define WIDEST(size, stride) 3
-#define PLACES(size, stride) (((size) + (stride) - 1) / (stride))
+#define PLACES(size, stride) (((size) + (stride) - 1) / (stride)) /* one for each tap, or pair of taps where the stride parts pairs */
+#endif
+#define KEPT (256 << 10) /* bytes of a piece of an image */
+#define AHEAD 8          /* rows that are asked for before they are wanted, since the machine does not foresee a strip's next row */
+
+/* So many parts of each of `jobs` jobs, or some more, so that few jobs are even work for the threads. */
+static ptrdiff_t even_parts(const Shape *g, ptrdiff_t parts, ptrdiff_t jobs, ptrdiff_t threads)
+{
+    const int uneven = jobs * parts % threads != 0 && jobs < 8 * threads && g->out_height >= threads * g->taps_y;
+    return uneven ? (parts + threads - 1) / threads * threads : parts;
+}
 #endif
 
 /* Whether there are strips for an image. */
@@ -28,6 +33,14 @@ static int NAME(has_strips)(const Shape *g)
 {
     return g->channels == 1 && g->taps_y == g->taps_x && (g->taps_y == 3 || (MANY && (g->taps_y == 5 || g->taps_y == 7))) &&
            g->stride_y == g->stride_x && g->stride_x <= 2 && g->dilation_y == 1 && g->dilation_x == 1 && g->width <= LONGEST;
+}
+
+#ifdef MASK
+/* How many pieces the output rows of `images` images make: so many that what one strip sees beside its own lies near for the next. */
+static ptrdiff_t NAME(strip_pieces)(const Shape *g, ptrdiff_t threads, ptrdiff_t images)
+{
+    const ptrdiff_t bytes = g->out_height * g->stride_y * g->width * (ptrdiff_t)sizeof(REAL);
+    return even_parts(g, (bytes + KEPT - 1) / KEPT, images, threads);
 }
 
 /* The vectors of a row from `from` on, a vector for each that is summed and one more where others are shifted from them; with a stride
@@ -46,19 +59,18 @@ INLINE void NAME(load_row)(const int vectors, const int stride, const REAL *from
     }
 }
 
-#define AHEAD 8 /* rows that are asked for before they are wanted: memory far away does not see a strip's next row coming */
 #define STRIP_ARGUMENTS                                                                                                \
     const Shape *g, const REAL *input, const REAL *weight, REAL start, REAL *output, ptrdiff_t at, ptrdiff_t first, ptrdiff_t last, int past
 
-/* Output rows first to last - 1 of the strip of `vectors` vectors from column `at` on; past: they are whole and aligned, and go past the
-   caches. */
+/* Output rows first to last - 1 of the strip of `vectors` vectors from column `at` on; past: its vectors are whole and aligned, and go past
+   the caches. */
 INLINE void NAME(strip)(const int vectors, const int size, const int stride, STRIP_ARGUMENTS)
 {
     const int live = (size + stride - 1) / stride; /* rows of sums that see a row of the input */
     const int hold = size == 3 && MANY; /* weights in registers, where there are so many */
     const int places = PLACES(size, stride), loaded = vectors + (places == 1);
-    const ptrdiff_t column = at * stride - g->left, left = g->out_width - at - (vectors - 1) * LANES; /* columns of the last vector */
-    MASK there[7][5][2]; /* what lies in the image */
+    const ptrdiff_t column = at * stride - g->left, rest = g->out_width - at - (vectors - 1) * LANES; /* columns of the last vector */
+    MASK there[3][5][2]; /* what lies in the image, from each place on */
     V held[9], sums[7][4], whole[2][5];
     for (int place = 0; place < places; place++)
         for (int i = 0; i < loaded * stride; i++) {
@@ -82,9 +94,9 @@ INLINE void NAME(strip)(const int vectors, const int size, const int stride, STR
         _Pragma("GCC unroll 2") for (int i = 0; i < stride; i++)
         {
             const ptrdiff_t row = p * stride + i - g->top;
-            const REAL *from = input + row * g->width + column;
             if (row < 0 || row >= g->height)
                 continue;
+            const REAL *from = input + row * g->width + column;
             _Pragma("GCC unroll 10") for (int v = 0; v < loaded * stride; v++)
                 __builtin_prefetch(from + AHEAD * stride * g->width + v * LANES);
             _Pragma("GCC unroll 7") for (int s = 0; s < size; s++)
@@ -114,7 +126,7 @@ INLINE void NAME(strip)(const int vectors, const int size, const int stride, STR
             continue;
         }
         _Pragma("GCC unroll 4") for (int v = 0; v < vectors - 1; v++) NAME(store)(to + v * LANES, sums[live - 1][v]);
-        NAME(store_first)(to + (vectors - 1) * LANES, sums[live - 1][vectors - 1], left);
+        NAME(store_first)(to + (vectors - 1) * LANES, sums[live - 1][vectors - 1], rest);
     }
 }
 typedef void NAME(strip_of)(STRIP_ARGUMENTS);
@@ -123,27 +135,34 @@ typedef void NAME(strip_of)(STRIP_ARGUMENTS);
     {                                                                                                                  \
         NAME(strip)(vectors, size, stride, g, input, weight, start, output, at, first, last, past);                    \
     }
-#define STRIPS_OF(size, stride) STRIP(1, size, stride) STRIP(2, size, stride) STRIP(3, size, stride) STRIP(4, size, stride)
-STRIPS_OF(3, 1)
-STRIPS_OF(3, 2)
+#define STRIPS(size, stride) STRIP(1, size, stride) STRIP(2, size, stride) STRIP(3, size, stride)
+STRIPS(3, 1)
+STRIPS(3, 2)
 #if MANY
-STRIPS_OF(5, 1)
-STRIPS_OF(5, 2)
-STRIPS_OF(7, 1)
-STRIPS_OF(7, 2)
+STRIP(4, 3, 1)
+STRIP(4, 3, 2)
+STRIPS(5, 1)
+STRIP(4, 5, 1)
+STRIPS(5, 2)
+STRIP(4, 5, 2)
+STRIPS(7, 1)
+STRIPS(7, 2)
+STRIP(4, 7, 2)
 #endif
+#define STRIP_OF(vectors, size, stride) NAME(strip_##vectors##_##size##_##stride)
+#define STRIPS_OF(size, stride) STRIP_OF(1, size, stride), STRIP_OF(2, size, stride), STRIP_OF(3, size, stride)
 
 /* Output rows first to last - 1 of all output channels of one image. */
 static void NAME(strips)(const Shape *g, const REAL *input, const REAL *weight, const REAL *bias, REAL *output, ptrdiff_t first,
                          ptrdiff_t last, int past)
 {
-#define EACH_WIDTH(size, stride)                                                                                       \
-    {NAME(strip_1_##size##_##stride), NAME(strip_2_##size##_##stride), NAME(strip_3_##size##_##stride), NAME(strip_4_##size##_##stride)}
     static NAME(strip_of) *const strip[][2][4] = {
-        {EACH_WIDTH(3, 1), EACH_WIDTH(3, 2)},
 #if MANY
-        {EACH_WIDTH(5, 1), EACH_WIDTH(5, 2)},
-        {EACH_WIDTH(7, 1), EACH_WIDTH(7, 2)},
+        {{STRIPS_OF(3, 1), STRIP_OF(4, 3, 1)}, {STRIPS_OF(3, 2), STRIP_OF(4, 3, 2)}},
+        {{STRIPS_OF(5, 1), STRIP_OF(4, 5, 1)}, {STRIPS_OF(5, 2), STRIP_OF(4, 5, 2)}},
+        {{STRIPS_OF(7, 1)}, {STRIPS_OF(7, 2), STRIP_OF(4, 7, 2)}},
+#else
+        {{STRIPS_OF(3, 1)}, {STRIPS_OF(3, 2)}},
 #endif
     };
     const ptrdiff_t vectors = (g->out_width + LANES - 1) / LANES, widest = WIDEST(g->taps_x, g->stride_x);

@@ -91,8 +91,8 @@ INLINE V NAME(splat)(REAL x) { return x - (V){0}; }
 
 #undef MASK
 #if defined(__AVX2__)
-/* Lanes first to last - 1, of which some may not be there, as a mask. What a masked load leaves out is zero, and its memory is not
-   touched. Masked stores are slow on many machines without AVX-512. */
+/* Vectors of which only what a mask says is loaded: the rest is zero, and its memory is not touched. Masked stores are slow on many
+   machines without AVX-512. */
 #define MASK NAME(bits)
 #if defined(__AVX512F__) && SIZE == 4
 typedef __mmask16 MASK;
@@ -109,6 +109,7 @@ typedef __m256i MASK;
 typedef __m256i MASK;
 #define LOAD_MASKED(from, mask) _mm256_maskload_pd(from, mask)
 #endif
+/* Lanes first to last - 1, of which some may not be there. */
 INLINE MASK NAME(mask)(ptrdiff_t first, ptrdiff_t last)
 {
     first = first < 0 ? 0 : first > LANES ? LANES : first;

@@ -3,12 +3,13 @@
 2 N K P Q (C/g) R S FLOPs. Several output rows are summed at once, so that each vector of the input, once loaded, serves
 all taps and rows that see it (register blocking, as in Iandola et al., "Communication-minimizing 2D convolution in
 GPU registers", ICIP 2013); weights stay in registers where they are few. Large images are read where they lie, but
-for their edges; small or strided ones are copied with their padding. Images of one channel, as depthwise layers have, are
-read where they lie by kernels of 3x3, with AVX-512 of 5x5 and 7x7: masks leave padding out. Depthwise images along whose
-rows too many vectors would be partly empty are transposed to vectors of channels, a band of rows at a time. Along rows,
-outputs of 8 MB and more go past the caches. For each thread, extra memory: a padded copy of at most about 100 kB, or of
-the rows that eight output rows see where that is more; across channels 512 kB, or a vector of channels of what twice as
-many output rows see as the kernel has, and of their sums, where that is more.
+for their edges; small or strided ones are copied with their padding. Images of one channel, as depthwise layers have,
+of up to 512 columns are read where they lie too, masks leaving padding out, with AVX-512 and square kernels of 3, 5
+and 7, with AVX2 of 3 and up to 64 columns, undilated and with strides of 1 or 2. Depthwise images are else mostly
+transposed to vectors of channels, a band of rows at a time, and so are those of too few columns for vectors along
+them. Along rows, outputs of 8 MB and more go past the caches. For each thread, extra memory: a padded copy of at most
+about 100 kB, or of the rows that eight output rows see where that is more; across channels 512 kB, or a vector of
+channels of what twice as many output rows see as the kernel has, and of their sums, where that is more.
 """
 
 import functools
@@ -32,35 +33,39 @@ def _aligned(shape, dtype):
 
 
 @functools.lru_cache(maxsize=4096)
-def _is_faster_across(n, channels, width, out, kernel, stride, dilation, lanes, threads):
+def _is_faster_across(n, channels, width, out, kernel, stride, dilation, machine):
     """Whether depthwise sums are faster in vectors across channels than along rows: by how many of their lanes have work.
 
-    n images; width: of the input; out: rows and columns of the output. Found with 8 to 384 channels of 7 to
-    224 columns, AVX-512 and AVX2, one thread and two: docs/speed.md.
+    n images; width: of the input; out: rows and columns of the output; machine: what _machine says. Found with 8 to 384
+    channels of 7 to 224 columns, AVX-512 and AVX2, one thread and two, and a few of up to 3000 columns: docs/speed.md.
     """
-    (rows, columns), taps = out, math.prod(kernel)
+    (rows, columns), (lanes, threads, registers, sizes, longest) = out, machine
     vectors = n * -(-channels // lanes)
     across = n * channels / (lanes * vectors)
-    shared = vectors / (threads * -(-vectors // threads))  # of the threads' time, where each has whole images
-    sizes, longest = _cython_direct.STRIPS
+    if rows < threads * kernel[0]:  # too few to give threads bands of them
+        across *= vectors / (threads * -(-vectors // threads))
     if kernel[0] == kernel[1] in sizes and stride in ((1, 1), (2, 2)) and dilation == (1, 1) and width <= longest:
         # Transposing a vector takes as long as eight taps; one vector's sums are too few to hide the time that each takes.
+        taps = math.prod(kernel)
         along = columns / (lanes * -(-columns // lanes)) * (0.7 if columns <= lanes else 1)
-        return across * shared * taps / (taps + 8) > along
+        return across * taps / (taps + 8) > along
     if columns > 512 or width > 1024:
         return False  # bands of so long rows have few of them, and neighbours see much of the same
     # Each pixel is loaded once for all outputs that see it, and strided rows need not be taken apart first.
     across *= 1.2 if stride[1] == 1 else 1.44
-    if rows < threads * kernel[0]:
-        across *= shared  # too few rows to give threads bands of them
     # As next_cut in _rows.h has it: tiles of four vectors, and of one, two or four for the columns that are left.
     whole, rest = columns // (4 * lanes), columns % (4 * lanes)
     along = columns / (lanes * (4 * whole + next(count for count in (0, 1, 2, 4) if rest <= count * lanes)))
     if columns <= lanes:
         along *= 0.6  # a tile's sums are too few to hide the time that each takes
-    if _cython_direct.REGISTERS < 32:
+    if registers < 32:
         along *= 0.6  # or too many to be held
     return across > along
+
+
+def _machine(itemsize):
+    """What a vector holds, threads, registers, and the sizes of kernels and the longest rows that there are strips for."""
+    return _cython_direct.VECTOR_BYTES // itemsize, _cython_direct.threads(), _cython_direct.REGISTERS, *_cython_direct.STRIPS
 
 
 @implementation(device="cpu", family="direct", summary="Cython: tiles of rows in vector registers, OpenMP")
@@ -73,9 +78,8 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
         arrays = np.ascontiguousarray(input), np.ascontiguousarray(weight)
         kernel = _cython_direct.rows
         if groups == len(weight) == input.shape[1] and groups >= 8:
-            lanes = _cython_direct.VECTOR_BYTES // input.itemsize
             shapes = *input.shape[:2], input.shape[3], output.shape[2:], weight.shape[2:]
-            if _is_faster_across(*shapes, stride, dilation, lanes, _cython_direct.threads()):
+            if _is_faster_across(*shapes, stride, dilation, _machine(input.itemsize)):
                 kernel = _cython_direct.channels
         kernel(*arrays, start, output, stride, before, dilation, groups)
     return output
