@@ -128,7 +128,7 @@ def test_strips_end_where_they_should(size, dtype):
         seen = np.lib.stride_tricks.sliding_window_view(padded, (size, size), (2, 3))[:, :, ::stride, ::stride]
         wanted = np.einsum("ngpqrs,gkrs->ngkpq", seen, weight.reshape(2, 2, size, size)) + bias.reshape(2, 2, 1, 1)
         output = np.full((1, 4, *seen.shape[2:4]), np.nan, dtype)
-        for threads in (1, 2, 5):
+        for threads in (1, 2, 5) if height > 9 else (1,):
             with threadpool_limits(threads):
                 kernels.rows(input, weight, bias, output, (stride, stride), before, (1, 1), 2)
             assert np.array_equal(output, wanted.reshape(output.shape)), (stride, height, width, before, after, threads)
