@@ -74,40 +74,37 @@ def test_blocks_end_where_they_should(name, times):
     examples()
 
 
+def across_is_as_along(input, kernel, stride, padding, dilation, dtype, threads):
+    """Depthwise sums both ways, the one across channels on so many threads, on whole numbers, whose sums are exact."""
+    kernels, numbers = pytest.importorskip("impls.conv2d.cpu._cython_direct"), np.random.default_rng(0)
+    channels = input[1]
+    weight, strides, dilations = (channels, 1, *kernel), (stride, stride), (dilation, dilation)
+    arrays = [numbers.integers(-9, 10, shape).astype(dtype) for shape in (input, weight, channels)]
+    settings = strides, tuple(before for before, _ in padding), dilations, channels
+    across, along = (np.full(output_shape(input, weight, strides, padding, dilations), np.nan, dtype) for _ in range(2))
+    with threadpool_limits(threads):
+        kernels.channels(*arrays, across, *settings)
+    kernels.rows(*arrays, along, *settings)
+    assert np.array_equal(across, along), (input, kernel, stride, padding, dilation)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("taps", [1, 3, 4, 5, 7])
 def test_across_channels_is_as_along_rows(taps, dtype):
-    """Depthwise: both ways, on whole numbers, whose sums are exact."""
-    kernels, numbers = pytest.importorskip("impls.conv2d.cpu._cython_direct"), np.random.default_rng(0)
     for stride, dilation, columns, channels in product((1, 2, 3), (1, 2), (1, 6, 7, 8, 13, 14), (3, 16, 17)):
         width = max(1, (columns - 1) * stride + (taps - 1) * dilation + 1 - taps // 2)  # one side is padded
-        shapes = (2, channels, 9, width), (channels, 1, 3, taps), channels
-        arrays = [numbers.integers(-9, 10, shape).astype(dtype) for shape in shapes]
-        settings = (stride, stride), (2, taps // 2), (dilation, dilation), channels
-        shape = output_shape(*shapes[:2], settings[0], ((2, 0), (taps // 2, 0)), settings[2])
-        across, along = (np.full(shape, np.nan, dtype) for _ in range(2))
-        kernels.channels(*arrays, across, *settings)
-        kernels.rows(*arrays, along, *settings)
-        assert np.array_equal(across, along), (stride, dilation, columns, channels)
+        padding = (2, 0), (taps // 2, 0)
+        across_is_as_along((2, channels, 9, width), (3, taps), stride, padding, dilation, dtype, threads=None)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_bands_across_channels_end_where_they_should(threads, dtype):
-    """Depthwise images that are cut into bands, for the cache or for threads, some of which see padding alone."""
-    kernels, numbers = pytest.importorskip("impls.conv2d.cpu._cython_direct"), np.random.default_rng(0)
+    """Images that are cut into bands, for the cache or for threads, some of which see padding alone."""
     for size, pad, stride, dilation in product(((150, 120), (31, 7), (2, 300)), ((0, 0), (1, 2), (40, 3)), (1, 2, 3), (1, 2)):
         if size[0] + 2 * pad[0] <= 2 * dilation or size[1] + 2 * pad[1] <= 4 * dilation:
             continue
-        shapes = (2, 17, *size), (17, 1, 3, 5), 17
-        arrays = [numbers.integers(-9, 10, shape).astype(dtype) for shape in shapes]
-        settings = (stride, stride), pad, (dilation, dilation), 17
-        shape = output_shape(*shapes[:2], settings[0], tuple((one, one) for one in pad), settings[2])
-        across, along = (np.full(shape, np.nan, dtype) for _ in range(2))
-        with threadpool_limits(threads):
-            kernels.channels(*arrays, across, *settings)
-        kernels.rows(*arrays, along, *settings)
-        assert np.array_equal(across, along), (size, pad, stride, dilation)
+        across_is_as_along((2, 17, *size), (3, 5), stride, tuple((one, one) for one in pad), dilation, dtype, threads)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
