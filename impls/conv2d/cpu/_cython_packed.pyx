@@ -111,9 +111,11 @@ def conv2d(
     cdef Py_ssize_t image = output.shape[1] * g.out_height * g.out_width  # from an image's outputs to the next's, and from its pixels:
     cdef Py_ssize_t next_image = (g.channels if plan.copied else input.shape[1]) * plane
     cdef bint ready = packed is not None
+    # A thread that will meet the same weights again keeps them; else blocks take turns in memory that its cache has.
+    cdef bint keeps = plan.own and most < images
     # Numbers of copied images, of each thread where it has its own, and of the weights that it packs.
     cdef Py_ssize_t mine = most * g.channels * plane if plan.copied else 0
-    cdef Py_ssize_t factors_size = 0 if ready else (taps + lanes) * pair * (blocks if plan.own else 1)
+    cdef Py_ssize_t factors_size = 0 if ready else (taps + lanes) * pair * (blocks if keeps else 1)
     cdef Py_ssize_t first, count, block, cuts, group, job, k, i, begin, end, top, bottom
     cdef floating* copies
     cdef floating* work
@@ -158,14 +160,16 @@ def conv2d(
                         )
                 for block in range(blocks):
                     k = group * g.outputs + block * pair
-                    factors = work + threadid() * factors_size + block * (taps + lanes) * pair
+                    factors = work + threadid() * factors_size + (block * (taps + lanes) * pair if keeps else 0)
                     if ready:
                         factors = &packed[group * blocks + block, 0, 0]
-                    elif packed_for[threadid()] != group:  # one by one, so that each is summed while the cache has it
+                    elif not keeps or packed_for[threadid()] != group:  # one by one, so that each is summed while the cache has it
                         pack_block(&weight[k, 0, 0, 0], taps, g.outputs - block * pair, <floating*> factors)
-                    # Where pieces do not divide evenly, which bands get one more changes from block to block.
-                    begin = (count * jobs * (job % bands) + block % bands) // bands
-                    end = (count * jobs * (job % bands + 1) + block % bands) // bands
+                    # Where pieces do not divide evenly, which bands get one more changes from block to block. The upper ones have it
+                    # first: with strides, more taps see padding there than below.
+                    i = bands - 1 - block % bands
+                    begin = (count * jobs * (job % bands) + i) // bands
+                    end = (count * jobs * (job % bands + 1) + i) // bands
                     sum_pieces(
                         &g, source, plan.width, next_image, places, factors, &bias[k], &output[first, k, 0, 0], image,
                         min(pair, g.outputs - block * pair), begin, end,
