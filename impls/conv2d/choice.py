@@ -25,12 +25,13 @@ TRANSFORMS = ("winograd", "fft")  # families that round more than a sum of produ
 
 # What any machine can do, for problems of each kind: first who was ahead of torch on most of its problems on every machine
 # that was measured, or torch; then who is fastest without it; NumPy alone is needed for the last of each.
+PACKED = ["cpu.cython_packed", "cpu.torch", "cpu.numba_direct", "im2col.strided"]
 RULES = {
     "few channels": ["cpu.cython_direct", "cpu.numba_direct", "cpu.opencv", "cpu.torch", "cpu.shift_matmul"],
     "3x3 layer": ["cpu.cython_winograd", "cpu.numba_winograd", "cpu.torch", "im2col.strided"],
-    "1x1 layer": ["cpu.cython_packed", "cpu.torch", "cpu.numba_direct", "im2col.strided"],
-    "one channel": ["cpu.cython_packed", "cpu.torch", "cpu.numba_direct", "im2col.strided"],
-    "small layer": ["cpu.cython_packed", "cpu.torch", "cpu.numba_direct", "im2col.strided"],
+    "1x1 layer": PACKED,
+    "one channel": PACKED,
+    "small layer": PACKED,
     "large layer": ["cpu.torch", "cpu.cython_packed", "cpu.numba_direct", "im2col.strided"],
 }
 ALIKE = 5  # measured problems that an explanation names

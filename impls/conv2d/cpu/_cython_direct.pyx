@@ -34,6 +34,7 @@ cdef extern from *:
     ctypedef struct Shape:
         Py_ssize_t channels, height, width, outputs, out_height, out_width, taps_y, taps_x
         Py_ssize_t stride_y, stride_x, dilation_y, dilation_x, top, left
+    bint has_strips(const Shape*) nogil
     Py_ssize_t pieces_float(const Shape*, Py_ssize_t, Py_ssize_t) nogil
     Py_ssize_t pieces_double(const Shape*, Py_ssize_t, Py_ssize_t) nogil
     Py_ssize_t work_float(const Shape*, Py_ssize_t) nogil
@@ -49,7 +50,7 @@ cdef extern from *:
     void* scratch(size_t) nogil
     Py_ssize_t apart(Py_ssize_t) nogil
     enum:
-        VECTOR, MANY, LONGEST
+        VECTOR
     const char* INSTRUCTIONS
 
 cdef Py_ssize_t PAST = 8 << 20  # bytes of output, of which caches as they are today keep little
@@ -61,13 +62,20 @@ def instruction_set():
 
 
 VECTOR_BYTES = VECTOR
-STRIPS = ((3, 5, 7) if MANY else (3,) if LONGEST else ()), LONGEST  # sizes of kernels, and the longest rows, that _strips.h has
 REGISTERS = 32 if instruction_set() in ("avx512", "neon") else 16  # that hold a vector
 
 
 def threads():
     """How many threads OpenMP would use now."""
     return openmp.omp_get_max_threads()
+
+
+def sums_in_strips(Py_ssize_t width, kernel, stride, dilation):
+    """Whether rows() has strips for images of one channel of so many columns."""
+    cdef Shape g
+    g.channels, g.width = 1, width
+    (g.taps_y, g.taps_x), (g.stride_y, g.stride_x), (g.dilation_y, g.dilation_x) = kernel, stride, dilation
+    return has_strips(&g)
 
 
 def rows(

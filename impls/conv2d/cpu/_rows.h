@@ -338,10 +338,8 @@ static void NAME(fill)(const Shape *g, const REAL *input, REAL *copy, ptrdiff_t 
 static ptrdiff_t NAME(pieces)(const Shape *g, ptrdiff_t threads, ptrdiff_t images)
 {
     ptrdiff_t pieces = (4 * threads + images - 1) / images, rows;
-#ifdef MASK
-    if (NAME(has_strips)(g))
+    if (has_strips(g))
         return NAME(strip_pieces)(g, threads, images);
-#endif
     if (pieces > g->out_height / 8)
         pieces = g->out_height / 8;
     if (is_copied(g)) {
@@ -357,7 +355,7 @@ static ptrdiff_t NAME(pieces)(const Shape *g, ptrdiff_t threads, ptrdiff_t image
 /* Elements of work that `band` needs. */
 static ptrdiff_t NAME(work)(const Shape *g, ptrdiff_t pieces)
 {
-    if (NAME(has_strips)(g))
+    if (has_strips(g))
         return 0;
     const ptrdiff_t most = (g->out_height + pieces - 1) / pieces, copied = is_copied(g);
     const ptrdiff_t pitch = NAME(pitch)(g, copied ? g->out_width : 4 * LANES);
@@ -370,7 +368,7 @@ static void NAME(band)(const Shape *g, const REAL *input, const REAL *weight, co
                        ptrdiff_t last, int past, ptrdiff_t *offsets, REAL *copy)
 {
 #ifdef MASK
-    if (NAME(has_strips)(g)) {
+    if (has_strips(g)) {
         NAME(strips)(g, input, weight, bias, output, first, last, past);
         return;
     }

@@ -20,6 +20,13 @@
 #define KEPT (256 << 10) /* bytes of a piece of an image */
 #define AHEAD 8          /* rows that are asked for before they are wanted, since the machine does not foresee a strip's next row */
 
+/* Whether there are strips for an image. */
+static int has_strips(const Shape *g)
+{
+    return g->channels == 1 && g->taps_y == g->taps_x && (g->taps_y == 3 || (MANY && (g->taps_y == 5 || g->taps_y == 7))) &&
+           g->stride_y == g->stride_x && g->stride_x <= 2 && g->dilation_y == 1 && g->dilation_x == 1 && g->width <= LONGEST;
+}
+
 /* So many parts of each of `jobs` jobs, or some more, so that few jobs are even work for the threads. */
 static ptrdiff_t even_parts(const Shape *g, ptrdiff_t parts, ptrdiff_t jobs, ptrdiff_t threads)
 {
@@ -28,14 +35,6 @@ static ptrdiff_t even_parts(const Shape *g, ptrdiff_t parts, ptrdiff_t jobs, ptr
 }
 #endif
 
-/* Whether there are strips for an image. */
-static int NAME(has_strips)(const Shape *g)
-{
-    return g->channels == 1 && g->taps_y == g->taps_x && (g->taps_y == 3 || (MANY && (g->taps_y == 5 || g->taps_y == 7))) &&
-           g->stride_y == g->stride_x && g->stride_x <= 2 && g->dilation_y == 1 && g->dilation_x == 1 && g->width <= LONGEST;
-}
-
-#ifdef MASK
 /* How many pieces the output rows of `images` images make: so many that what one strip sees beside its own lies near for the next. */
 static ptrdiff_t NAME(strip_pieces)(const Shape *g, ptrdiff_t threads, ptrdiff_t images)
 {
@@ -43,6 +42,7 @@ static ptrdiff_t NAME(strip_pieces)(const Shape *g, ptrdiff_t threads, ptrdiff_t
     return even_parts(g, (bytes + KEPT - 1) / KEPT, images, threads);
 }
 
+#ifdef MASK
 /* The vectors of a row from `from` on, a vector for each that is summed and one more where others are shifted from them; with a stride
    of 2, those of even and of odd columns. */
 INLINE void NAME(load_row)(const int vectors, const int stride, const REAL *from, MASK there[5][2], V whole[2][5])

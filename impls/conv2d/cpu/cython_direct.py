@@ -39,12 +39,12 @@ def _is_faster_across(n, channels, width, out, kernel, stride, dilation, machine
     n images; width: of the input; out: rows and columns of the output; machine: what _machine says. Found with 8 to 384
     channels of 7 to 224 columns, AVX-512 and AVX2, one thread and two, and a few of up to 3000 columns: docs/speed.md.
     """
-    (rows, columns), (lanes, threads, registers, sizes, longest) = out, machine
+    (rows, columns), (lanes, threads, registers) = out, machine
     vectors = n * -(-channels // lanes)
     across = n * channels / (lanes * vectors)
     if rows < threads * kernel[0]:  # too few to give threads bands of them
         across *= vectors / (threads * -(-vectors // threads))
-    if kernel[0] == kernel[1] in sizes and stride in ((1, 1), (2, 2)) and dilation == (1, 1) and width <= longest:
+    if _cython_direct.sums_in_strips(width, kernel, stride, dilation):
         # Transposing a vector takes as long as eight taps; one vector's sums are too few to hide the time that each takes.
         taps = math.prod(kernel)
         along = columns / (lanes * -(-columns // lanes)) * (0.7 if columns <= lanes else 1)
@@ -64,8 +64,8 @@ def _is_faster_across(n, channels, width, out, kernel, stride, dilation, machine
 
 
 def _machine(itemsize):
-    """What a vector holds, threads, registers, and the sizes of kernels and the longest rows that there are strips for."""
-    return _cython_direct.VECTOR_BYTES // itemsize, _cython_direct.threads(), _cython_direct.REGISTERS, *_cython_direct.STRIPS
+    """How many elements a vector holds, threads, and registers."""
+    return _cython_direct.VECTOR_BYTES // itemsize, _cython_direct.threads(), _cython_direct.REGISTERS
 
 
 @implementation(device="cpu", family="direct", summary="Cython: tiles of rows in vector registers, OpenMP")
