@@ -88,16 +88,19 @@ static Plan plan_of(Shape *g, ptrdiff_t images, ptrdiff_t groups, ptrdiff_t thre
    a multiple of LANES taps. */
 static void NAME(pack)(const REAL *weight, ptrdiff_t taps, ptrdiff_t outputs, REAL *packed)
 {
-    for (ptrdiff_t at = 0; at < taps; at += LANES)
-        for (int half = 0; half < 2; half++) {
-            V rows[LANES];
-            _Pragma("GCC unroll 16") for (int k = 0; k < LANES; k++)
-                rows[k] = half * LANES + k < outputs ? NAME(load_some)(weight + (half * LANES + k) * taps + at, 0, taps - at)
-                                                     : (V){0};
-            NAME(transpose)(rows);
-            _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++)
-                NAME(store)(packed + (at + i) * PAIR + half * LANES, rows[i]);
-        }
+    const int together = LANES > 8 ? 1 : 2; /* vectors: rows of more channels are more streams than the machine's own prefetcher follows */
+    for (int begin = 0; begin < 2; begin += together)
+        for (ptrdiff_t at = 0; at < taps; at += LANES)
+            for (int half = begin; half < begin + together; half++) {
+                V rows[LANES];
+                _Pragma("GCC unroll 16") for (int k = 0; k < LANES; k++)
+                    rows[k] = half * LANES + k < outputs
+                                  ? NAME(load_some)(weight + (half * LANES + k) * taps + at, 0, taps - at)
+                                  : (V){0};
+                NAME(transpose)(rows);
+                _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++)
+                    NAME(store)(packed + (at + i) * PAIR + half * LANES, rows[i]);
+            }
 }
 
 /* `rows` rows of `columns` pixels of PAIR output channels, or of the first LANES where `halves` is 1, all sums in registers. input: what
