@@ -202,7 +202,10 @@ def test_a_rule_where_nothing_was_measured(table, there):
     ],
 )
 def test_which_rule_holds(label, kind):
-    assert choice._kind(asked(Problem.parse(label))) == kind
+    asked_for = asked(Problem.parse(label))
+    assert choice._kind(asked_for, "avx2") == choice._kind(asked_for, None) == kind
+    many = kind == "large layer" and asked_for.weight[0] > choice.NARROW
+    assert choice._kind(asked_for, "avx512") == ("layer for wide vectors" if many else kind)
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.label)

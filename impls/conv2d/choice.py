@@ -32,6 +32,7 @@ RULES = {
     "1x1 layer": PACKED,
     "one channel": PACKED,
     "small layer": PACKED,
+    "layer for wide vectors": PACKED,
     "large layer": ["cpu.torch", "cpu.cython_packed", "cpu.numba_direct", "im2col.strided"],
 }
 ALIKE = 5  # measured problems that an explanation names
@@ -46,6 +47,7 @@ FEW_APART = 3  # and with wider ones
 SMALL = 40_000_000  # FLOPs up to which torch's way to its kernel is a good part of its time,
 NARROW = 8  # with more outputs of a group than these, which leave half of the widest vectors along them empty,
 SMALL_NARROW = 10_000_000  # and with no more
+WIDE = "avx512"  # in whose 32 registers of 64 bytes larger layers of more than NARROW outputs are mostly faster as well
 MANY = 16  # channels in and out from which on the products of a Winograd tile outweigh its transforms
 
 
@@ -246,8 +248,8 @@ def choose(problem: Problem, threads: int, exact: bool = False, by_rule: bool = 
     exact: none that rounds more than a sum of products does. Raises Unavailable where there is none, which cannot be as long
     as NumPy is there.
     """
-    kind = _kind(problem)
     instructions = instruction_set()
+    kind = _kind(problem, instructions)
     table = None if by_rule else _table(instructions, threads)
     alike, expected = table.known.expect(problem) if table else ((), {})
     expected = {name: expected.get(name, math.inf) for name in (*expected, *RULES[kind], *RULES["large layer"])}
@@ -273,7 +275,7 @@ def _unmeasured(instructions: str | None, by_rule: bool) -> str:
     return f"nothing was measured with {instructions} that can compute it here"
 
 
-def _kind(problem: Problem) -> str:
+def _kind(problem: Problem, instructions: str | None) -> str:
     """Which of the rules holds."""
     channels, outputs = problem.weight[1], problem.weight[0] // problem.groups
     if max(channels, outputs) <= (FEW if max(problem.stride) <= APART else FEW_APART):
@@ -286,7 +288,9 @@ def _kind(problem: Problem) -> str:
     if problem.weight[2:] == (1, 1):
         return "1x1 layer"
     flops = 2 * math.prod(problem.output) * math.prod(problem.weight[1:])
-    return "small layer" if flops <= (SMALL if outputs > NARROW else SMALL_NARROW) else "large layer"
+    if flops <= (SMALL if outputs > NARROW else SMALL_NARROW):
+        return "small layer"
+    return "layer for wide vectors" if outputs > NARROW and instructions == WIDE else "large layer"
 
 
 @functools.cache
