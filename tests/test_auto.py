@@ -183,6 +183,9 @@ def test_a_rule_where_nothing_was_measured(table, there):
     assert "by rule: few channels; nothing was measured with avx9" in str(found)
 
 
+WITH_WIDE_VECTORS = dict.fromkeys(["n1c15h99w99k16r3s3", "n2c90h99w99k18r3s3t2g2"], "layer for wide vectors")
+
+
 @pytest.mark.parametrize(
     ("label", "kind"),
     [
@@ -194,6 +197,8 @@ def test_a_rule_where_nothing_was_measured(table, there):
         ("n9c1h999w999k8r3s3", "large layer"),
         ("n1c16h99w99k16r3s3", "3x3 layer"),
         ("n1c15h99w99k16r3s3", "large layer"),  # 40.6 million FLOPs
+        ("n2c90h99w99k18r3s3t2g2", "large layer"),
+        ("n2c90h99w99k16r3s3t2g2", "large layer"),  # 8 outputs a group
         ("n1c15h98w98k16r3s3", "small layer"),  # 39.8 million
         ("n1c8h97w97k8r3s3", "large layer"),  # 10.4 million
         ("n1c8h95w95k8r3s3", "small layer"),  # 9.96 million
@@ -202,10 +207,9 @@ def test_a_rule_where_nothing_was_measured(table, there):
     ],
 )
 def test_which_rule_holds(label, kind):
-    asked_for = asked(Problem.parse(label))
-    assert choice._kind(asked_for, "avx2") == choice._kind(asked_for, None) == kind
-    many = kind == "large layer" and asked_for.weight[0] > choice.NARROW
-    assert choice._kind(asked_for, "avx512") == ("layer for wide vectors" if many else kind)
+    problem = asked(Problem.parse(label))
+    assert choice._kind(problem, "avx2") == choice._kind(problem, None) == kind
+    assert choice._kind(problem, "avx512") == WITH_WIDE_VECTORS.get(label, kind)
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.label)
