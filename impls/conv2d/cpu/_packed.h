@@ -88,10 +88,10 @@ static Plan plan_of(Shape *g, ptrdiff_t images, ptrdiff_t groups, ptrdiff_t thre
    a multiple of LANES taps. */
 static void NAME(pack)(const REAL *weight, ptrdiff_t taps, ptrdiff_t outputs, REAL *packed)
 {
-    const int together = LANES > 8 ? 1 : 2; /* vectors: rows of more channels are more streams than the machine's own prefetcher follows */
-    for (int begin = 0; begin < 2; begin += together)
+    const int vectors = LANES > 8 ? 1 : 2; /* at a time: rows of more channels are more streams than the machine's own prefetcher follows */
+    for (int begin = 0; begin < 2; begin += vectors)
         for (ptrdiff_t at = 0; at < taps; at += LANES)
-            for (int half = begin; half < begin + together; half++) {
+            for (int half = begin; half < begin + vectors; half++) {
                 V rows[LANES];
                 _Pragma("GCC unroll 16") for (int k = 0; k < LANES; k++)
                     rows[k] = half * LANES + k < outputs

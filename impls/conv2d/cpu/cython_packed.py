@@ -7,8 +7,8 @@ blocking with packed weights as in Georganas et al., SC'18, arXiv 1808.05567). P
 batches for strided 1x1 layers without the places that no output sees; rows of taps that see only padding are left out.
 Threads have groups of their own where there are enough, and images or bands of an image where the weights are soon
 packed for each of them. In all, extra memory: 8 MB of copied images, or one where that is more, and one of a group for
-each thread where it has its own; and for each thread the weights of 32 output channels, or of a group of up to 256
-where it has its own images, or of any where it has its own groups.
+each thread where it has its own; and for each thread the weights of 32 output channels, or of a group, without groups
+of up to 256, where it has batches of images of its own.
 """
 
 import numpy as np
