@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 
 from tabulate import tabulate
@@ -39,7 +40,7 @@ def text(goals: Goals, rows: Iterable[Row], times: Times, machine: str, code: st
 
 def heading(times: Times, machine: str, code: str) -> str:
     """Where, when and with what the times were measured."""
-    lines = times.lines.values()
+    lines = [line for several in times.lines.values() for line in several]
     days = sorted({line["date"][:10] for line in lines})
     versions = [
         f"{title} {' and '.join(found)}"
@@ -48,7 +49,12 @@ def heading(times: Times, machine: str, code: str) -> str:
     ]
     when = " to ".join(dict.fromkeys([days[0], days[-1]]))
     where = f"Measured on `{machine}` with {', '.join(versions)}, on {when}, {code}."
-    return f"{where} Times are medians ± half the interquartile range."
+    how = "Times are medians ± half the interquartile range."
+    if counts := Counter(len(several) for several in times.lines.values() if len(several) > 1):
+        made = ", ".join(f"{count} of {len(times.lines)} in {processes}" for processes, count in sorted(counts.items()))
+        how += f" Measured in several processes, since the first was close to what a goal wants of each problem: {made};"
+        how += " a ratio is the median of theirs."
+    return f"{where} {how}"
 
 
 def _goals(goals: Goals, rows: list[Row], times: Times) -> str:
@@ -112,8 +118,9 @@ def _notes(goals: Goals, row: Row, times: Times) -> list[str]:
                 elif cell.status == "skipped":
                     reason = cell.entry["reason"]
                     skipped.setdefault((name, reason.partition(":")[0]), []).append((where, reason))
-            if disturbed := times.lines.get((label, threads), {}).get("disturbed"):
-                found.append(f"{where}: measured while {disturbed}")
+            for line in times.lines.get((label, threads), ()):
+                if line["disturbed"]:
+                    found.append(f"{where}: measured while {line['disturbed']}")
     for (name, kind), notes in skipped.items():
         reasons = {reason for _, reason in notes}
         if len(notes) > FEW:

@@ -68,14 +68,18 @@ def find_store(project: Project, dirty: bool, paths: Sequence[str] = CODE, folde
     return Store(path, name, f"commit {commit} with uncommitted changes ({state})", f"{command} --dirty", tuple(paths))
 
 
-def read(path: Path) -> dict[Key, dict[str, Any]]:
-    """The last line of each problem and number of threads; a line cut short by a crash is passed over."""
-    lines = {}
+def read(path: Path) -> dict[Key, list[dict[str, Any]]]:
+    """The lines of each problem and number of threads, one for each process; a line cut short by a crash is passed over.
+
+    A line takes the place of what was there of the same process, and of those that came after it.
+    """
+    lines: dict[Key, list[dict[str, Any]]] = {}
     for text in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else ():
         try:
             line = json.loads(text)
             if line.keys() >= {"cells", "date", "versions", "wall"}:
-                lines[line["problem"], line["threads"]] = line
+                key, process = (line["problem"], line["threads"]), line.get("process", 1)
+                lines[key] = [*lines.get(key, [])[: process - 1], line]
         except (ValueError, KeyError, TypeError, AttributeError):
             continue
     return lines
@@ -84,15 +88,28 @@ def read(path: Path) -> dict[Key, dict[str, Any]]:
 def run(project: Project, store: Store, wanted: tuple[str, ...], again: Again, console: Console) -> int:
     """Measure what is not there yet of the wanted rows, and what is to be measured again; return how much failed.
 
-    Raises ClickException in one sentence for everything that prevents it, and when it is interrupted.
+    Once all are measured, those that are close to what a goal wants are measured in further processes. Raises ClickException
+    in one sentence for everything that prevents it, and when it is interrupted.
     """
     known = goals.load(project.benchmarks / "speed.toml")
-    keys = dict.fromkeys((label, n) for row in known.only(wanted) for label in row.problems for n in goals.THREADS)
-    return measure_all(project, known, store, list(keys), again, console)
+    keys = list(dict.fromkeys((label, n) for row in known.only(wanted) for label in row.problems for n in goals.THREADS))
+    failed = measure_all(project, known, store, keys, again, console)
+    for process in range(2, goals.MOST + 1):
+        times = Times(read(store.path))
+        if close := [key for key in keys if known.processes(key, times) >= process]:
+            what = f"{len(close)} of {len(keys)} measurements are close to what a goal wants of each problem"
+            console.print(f"{what}: they are made in {process} processes")
+            failed += measure_all(project, known, store, close, again, console, process)
+    return failed
 
 
-def measure_all(project: Project, known: Goals, store: Store, keys: list[Key], again: Again, console: Console) -> int:
-    """Measure problems with their contenders, those that are not stored yet or are to be again; return how much failed."""
+def measure_all(
+    project: Project, known: Goals, store: Store, keys: list[Key], again: Again, console: Console, process: int = 1
+) -> int:
+    """Measure problems with their contenders, those that are not stored yet or are to be again; return how much failed.
+
+    process: which of each problem's processes this is to be.
+    """
     if store.committed:
         _require_committed(project, store.paths)
     failed, done, todo = 0, 0, keys
@@ -102,9 +119,12 @@ def measure_all(project: Project, known: Goals, store: Store, keys: list[Key], a
 
     with measure.lock(project), measure.interruptible(kept), contextlib.ExitStack() as stack:
         processes: dict[int, suite.Kept] = {}  # by threads
-        lines, cores = read(store.path), machine.cores()
-        there = {} if again == "all" else {key: line for key, line in lines.items() if not (again and line.get("disturbed"))}
-        todo = [key for key in keys if key[1] <= cores and not _settled(there.get(key), known.contenders(key[0]))]
+        there, cores = {} if again == "all" else read(store.path), machine.cores()
+        todo = [
+            key
+            for key in keys
+            if key[1] <= cores and not _settled(there.get(key, [])[process - 1 :], known.contenders(key[0]), again)
+        ]
         estimate = f": about {_left(project, todo)}" if todo else ""
         console.print(f"{len(todo)} of {len(keys)} measurements are to be made{estimate}")
         if cores < max(count for _, count in keys):
@@ -113,7 +133,7 @@ def measure_all(project: Project, known: Goals, store: Store, keys: list[Key], a
             title = f"[{done + 1}/{len(todo)}, {_left(project, todo[done:])} left] {_title(key)}"
             if key[1] not in processes:
                 processes[key[1]] = stack.enter_context(suite.Kept(project, "speed"))
-            failed += _step(project, known, store, key, processes[key[1]], console, title)
+            failed += _step(project, known, store, key, process, processes[key[1]], console, title)
     return failed
 
 
@@ -144,7 +164,7 @@ def _others(project: Project, store: Store) -> list[Store]:
     for path in project.results.glob("*/speed/*.jsonl"):
         if path != store.path and not path.stem.endswith("-huge-pages") and (lines := read(path)):
             there = Store(path, path.parent.parent.name, f"commit {path.stem}", COMMAND)
-            found.append((max(line["date"] for line in lines.values()), there))
+            found.append((max(line["date"] for several in lines.values() for line in several), there))
     return [there for _, there in sorted(found, key=itemgetter(0), reverse=True)]
 
 
@@ -160,10 +180,12 @@ def publish(project: Project, store: Store) -> None:
         beside.write_text(f"{before}{BEGIN}\n\n{show_all(project, store)}\n{END}{after}", encoding="utf-8")
 
 
-def _step(project: Project, known: Goals, store: Store, key: Key, process: suite.Kept, console: Console, title: str) -> int:
+def _step(
+    project: Project, known: Goals, store: Store, key: Key, process: int, kept: suite.Kept, console: Console, title: str
+) -> int:
     """Measure one problem and keep it; return how many of its contenders failed, 1 where the whole of it did."""
     try:
-        line = _measure(process, known, key, console, f"{title}: ")
+        line = {**_measure(kept, known, key, console, f"{title}: "), "process": process}
     except click.ClickException as error:
         console.print(f"{title}: FAILED, {error.message}", highlight=False, markup=False)
         return 1
@@ -214,9 +236,11 @@ def _append(path: Path, line: dict[str, Any]) -> None:
         file.write("\n" * (not whole) + json.dumps(line) + "\n")
 
 
-def _settled(line: dict[str, Any] | None, names: list[str]) -> bool:
-    """Does a stored line say of all contenders how fast they are or why they take no part? Failed ones are measured again."""
-    status = {cell["name"]: cell["status"] for cell in line["cells"]} if line else {}
+def _settled(lines: Sequence[dict[str, Any]], names: Sequence[str], again: Again) -> bool:
+    """Does the first of these say of everybody how fast it is or why it takes no part? Who failed is measured again."""
+    if not lines or (again and lines[0].get("disturbed")):
+        return False
+    status = {cell["name"]: cell["status"] for cell in lines[0]["cells"]}
     return all(status.get(name) in ("ok", "skipped") for name in names)
 
 
@@ -244,7 +268,7 @@ def _left(project: Project, keys: list[Key]) -> str:
     files += [path for kind in ("speed", "tune") for path in (project.work / kind).glob("*/*.jsonl")]
     earlier: dict[Key, float] = {}
     for path in sorted(files, key=lambda path: path.stat().st_mtime):
-        earlier.update({key: float(line["wall"]) for key, line in read(path).items()})
+        earlier.update({key: float(several[-1]["wall"]) for key, several in read(path).items()})
     typical = sum(earlier.values()) / len(earlier) if earlier else TYPICAL
     return plan.minutes(sum(earlier.get(key, typical) for key in keys))
 
@@ -252,7 +276,7 @@ def _left(project: Project, keys: list[Key]) -> str:
 def _summary(known: Goals, line: dict[str, Any]) -> str:
     """How ours did, in the rows that the problem belongs to."""
     key = label, threads = line["problem"], line["threads"]
-    times = Times({key: line})
+    times = Times({key: [line]})
     said = []
     for row in known.of(label):
         ratio = times.ratio(label, threads, row.baseline, row.ours)

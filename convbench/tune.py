@@ -40,7 +40,7 @@ def run(project: Project, again: speed.Again, dirty: bool, console: Console) -> 
         if not found:
             said.append(f"{count} threads: nothing was measured, so the table stays as it is")
             continue
-        date = max(lines[label, count]["date"] for label in found)[:10]
+        date = max(lines[label, count][-1]["date"] for label in found)[:10]
         source = {"machine": store.machine, "commit": store.code.removeprefix("commit "), "date": date}
         file = project.work / "tune.json"  # more than an argument holds
         file.write_text(json.dumps(found), encoding="utf-8")

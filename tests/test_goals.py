@@ -190,7 +190,10 @@ def line(label, threads, cells, **more):
 
 
 def times(*lines):
-    return Times({(each["problem"], each["threads"]): each for each in lines})
+    found: dict = {}
+    for each in lines:
+        found.setdefault((each["problem"], each["threads"]), []).append(each)
+    return Times(found)
 
 
 def row(*promised, problems=("a", "b"), **more):
@@ -300,6 +303,70 @@ def test_what_is_too_close_to_tell_is_said(intervals, each, near):
     assert str(verdict) == f"met: 1 of 1, at worst 1.08 times its time (a){close}"
 
 
+# In several processes
+
+
+@given(st.lists(st.tuples(positive, positive, positive), min_size=1, max_size=5), st.floats(0.1, 10), st.floats(0.01, 1))
+def test_of_several_processes_the_median_ratio_counts(processes, least, near):
+    lines = [line("a", 1, {"torch": torch, "ours": ours, "rival": rival}) for torch, ours, rival in processes]
+    ratio = float(np.median([torch / ours for torch, ours, _ in processes]))
+    behind = float(np.median([each[1] / min(each) for each in processes]))
+    for goal, figure, wanted in [
+        (Goal(than="torch", each=least), ratio, least),
+        (Goal(near=near, share=1.0), -behind, -1 - near),
+    ]:
+        if not math.isclose(figure, wanted, rel_tol=1e-6):
+            verdict = goals.judge([row(goal, problems=("a",))], goal, times(*lines), 1)
+            assert verdict.status == ("met" if figure >= wanted else "missed")
+    samples = times(*lines).cell("a", 1, "ours").entry["samples"]
+    assert sorted(samples) == sorted(factor * ours for _, ours, _ in processes for factor in (0.9, 1, 1.1))
+
+
+@pytest.mark.parametrize(
+    ("ratios", "wanted"),
+    [
+        ([], 1),
+        ([0.7], 1),
+        ([1.2], 1),
+        ([0.8], 3),
+        ([0.94], 3),
+        ([1.15], 3),
+        ([1.15, 0.9], 3),
+        ([1.15, 1.0, 0.96], 3),
+        ([0.9, 0.5, 0.94], 3),
+        ([0.94, 0.93, 0.96], 5),
+        ([1.1, 1.0, 0.9, 0.9], 5),
+        ([1.0, 1.0, 1.0, 0.9, 0.9], 3),
+        ([1.3, 0.9, 0.9], 1),
+    ],
+)
+def test_what_is_close_to_what_a_goal_wants_is_measured_in_several_processes(ratios, wanted):
+    found = times(*(line("a", 1, {"torch": each, "ours": 1.0, "by rule": 9.0}) for each in ratios))
+    promised = [Goal(than="torch", each=0.95), Goal(than="torch", geomean=1.0), Goal(near=0.1, share=0.9)]
+    for each, count in [(promised, wanted), (promised[1:], 1), ([Goal(ours="by rule", than="torch", each=0.95)], 1)]:
+        assert Goals((row(*each, problems=("a",)),)).processes(("a", 1), found) == count
+
+
+def test_several_processes_that_disagree_are_too_close_to_tell():
+    promised, bounds = Goal(than="torch", each=0.95), {"intervals": [["ours", "torch", 0.97, 0.98]]}
+    for ratios, said in [
+        ((0.9, 0.96, 0.97), "met: 0.960x, least 0.960x (a); too close to tell: 0 of those that miss it, 1 of the others"),
+        ((0.96, 0.96, 0.97), "met: 0.960x, least 0.960x (a)"),
+        ((0.94, 0.93, 0.92), "missed: 0.930x, least 0.930x (a), 1 of 1 under 0.95x"),
+    ]:
+        found = times(*(line("a", 1, {"torch": each, "ours": 1.0}, **bounds) for each in ratios))
+        assert str(goals.judge([row(promised, problems=("a",))], promised, found, 1)) == said
+
+
+@pytest.mark.parametrize("wrong", ["ours", "torch"])
+def test_who_failed_in_one_of_several_processes_has_no_time(wrong):
+    good = {"torch": 1.0, "ours": 0.5}
+    found = times(line("a", 1, good), line("a", 1, {**good, wrong: FAILED}), line("a", 1, good))
+    goal = Goal(than="torch", each=0.95)
+    assert goals.judge([row(goal, problems=("a",))], goal, found, 1).status == "not judged"
+    assert found.cell("a", 1, wrong).entry["reason"] == "why"
+
+
 def test_errors_and_families_are_judged():
     def ours(**more):
         return {"ours": {"status": "ok", "samples": [1.0], "relative_l2": 1e-7, "family": "direct", **more}}
@@ -352,7 +419,7 @@ LINES = [
         {"torch": 1.0, "torch.last": 1.0, "ours": 0.8, "ours packed once": {"status": "failed", "reason": "no"}},
         **LATER,
     ),
-    line("n3", 2, {"torch": 1e-6, "torch.last": 1e-6, "ours": 1e-6}),
+    *(line("n3", 2, {"torch": torch, "torch.last": 1e-6, "ours": 1e-6}) for torch in (1e-6, 1.3e-6, 1.4e-6)),
 ]
 
 

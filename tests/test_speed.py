@@ -218,6 +218,44 @@ def test_what_is_too_close_to_tell_is_stored_and_said(fake, project):
     assert done.stdout.count("too close to tell: 0 of those that miss it, 1 of the others") == 2
 
 
+def test_what_is_close_to_what_a_goal_wants_is_measured_in_several_processes(fake, project):
+    """Twice more where the processes agree, four times where they do not; stopped in between it goes on from there."""
+    again = ALL[2:]  # those of which something is wanted of each
+    fake.times = {"copy": 0.6, "cpu.shift": 1.0}
+    done = fake()
+    assert fake.asked == ALL + 2 * again
+    assert "2 of 4 measurements are close to what a goal wants of each problem: they are made in 3 processes\n" in done.stdout
+    assert "wants of each problem: 2 of 4 in 3; a ratio" in done.stdout
+    before = stored(project)
+    assert fake().stdout.count("0 of 2 measurements are to be made") == 2
+    assert stored(project) == before
+
+    (path,) = project.glob("results/*/speed/*.jsonl")
+    path.write_text("".join(before.splitlines(keepends=True)[:-1]))
+    fake.times = {"copy": 0.4, "cpu.shift": 1.0}
+    done = fake()
+    assert fake.asked == again[1:] + 2 * again[1:]
+    assert "wants of each problem: 1 of 4 in 3, 1 of 4 in 5; a ratio" in done.stdout
+    assert [json.loads(text)["process"] for text in stored(project).splitlines()] == [1, 1, 1, 1, 2, 2, 3, 3, 4, 5]
+
+    fake.times = {"copy": 2.0, "cpu.shift": 1.0}
+    done = fake("--again")
+    assert fake.asked == ALL  # a new first process, and those after it count no longer
+    assert "several processes" not in done.stdout
+
+
+def test_processes_that_were_disturbed_are_measured_again(fake, project, monkeypatch):
+    fake.times = {"copy": 0.6, "cpu.shift": 1.0}
+    fake()
+    (path,) = project.glob("results/*/speed/*.jsonl")
+    lines = [json.loads(text) for text in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps({**each, "disturbed": "so" * (i == 4)}) + "\n" for i, each in enumerate(lines)))
+    assert f"* {SECOND}, 1 thread: measured while so" in fake("--report").stdout
+    done = fake("--disturbed")
+    assert fake.asked == [ALL[2], ALL[2]]  # the second process, and the third that came after it
+    assert "measured while" not in done.stdout
+
+
 def test_rows_are_picked(fake, project):
     done = fake("--row", "second")
     assert fake.asked == ALL[2:]
