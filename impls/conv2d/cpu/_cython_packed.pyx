@@ -33,8 +33,10 @@ cdef extern from *:
         Py_ssize_t channels, height, width, outputs, out_height, out_width, taps_y, taps_x
         Py_ssize_t stride_y, stride_x, dilation_y, dilation_x, top, left
     ctypedef struct Plan:
-        bint copied, own
+        bint copied, sides, own
         Py_ssize_t height, width, step_y, step_x, images, bands
+    ctypedef struct Tap:
+        Py_ssize_t place, column
     Plan plan_of(Shape*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t) nogil
     Py_ssize_t pieces_of(const Shape*) nogil
     void rows_seen(const Shape*, Py_ssize_t, Py_ssize_t, Py_ssize_t*, Py_ssize_t*) nogil
@@ -42,8 +44,8 @@ cdef extern from *:
     void pad_double(const Shape*, const double*, double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t) nogil
     void pack_float(const float*, Py_ssize_t, Py_ssize_t, float*) nogil
     void pack_double(const double*, Py_ssize_t, Py_ssize_t, double*) nogil
-    void pieces_float(const Shape*, const float*, Py_ssize_t, Py_ssize_t, const Py_ssize_t*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t) nogil
-    void pieces_double(const Shape*, const double*, Py_ssize_t, Py_ssize_t, const Py_ssize_t*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t) nogil
+    void pieces_float(const Shape*, const Plan*, const float*, Py_ssize_t, const Tap*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t) nogil
+    void pieces_double(const Shape*, const Plan*, const double*, Py_ssize_t, const Tap*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t) nogil
     void* scratch(size_t) nogil
     Py_ssize_t apart(Py_ssize_t) nogil
     enum:
@@ -68,13 +70,13 @@ cdef inline void pad_plane(
 
 
 cdef inline void sum_pieces(
-    const Shape* g, const floating* input, Py_ssize_t pitch, Py_ssize_t image, const Py_ssize_t* places, const floating* packed,
+    const Shape* g, const Plan* plan, const floating* input, Py_ssize_t image, const Tap* seen, const floating* packed,
     const floating* bias, floating* output, Py_ssize_t out_image, Py_ssize_t outputs, Py_ssize_t near, Py_ssize_t far,
 ) noexcept nogil:
     if floating is float:
-        pieces_float(g, input, pitch, image, places, packed, bias, output, out_image, outputs, near, far)
+        pieces_float(g, plan, input, image, seen, packed, bias, output, out_image, outputs, near, far)
     else:
-        pieces_double(g, input, pitch, image, places, packed, bias, output, out_image, outputs, near, far)
+        pieces_double(g, plan, input, image, seen, packed, bias, output, out_image, outputs, near, far)
 
 
 def pack(const floating[:, :, :, ::1] weight, Py_ssize_t groups):
@@ -125,17 +127,18 @@ def conv2d(
         (mine * (threads if plan.own else 1) + threads * factors_size) * sizeof(floating) + input.nbytes + output.nbytes,
         "cpu.cython_packed's copied images and packed weights",
     )
-    cdef Py_ssize_t* places = <Py_ssize_t*> scratch((taps + threads) * sizeof(Py_ssize_t))
-    cdef Py_ssize_t* packed_for = places + taps  # the group whose weights a thread has packed
+    cdef Tap* seen_by = <Tap*> scratch(taps * sizeof(Tap))
+    cdef Py_ssize_t* packed_for = <Py_ssize_t*> scratch(threads * sizeof(Py_ssize_t))  # the group whose weights a thread has packed
     mine = apart(mine)
     copies = <floating*> scratch(mine * (threads if plan.own else 1) * sizeof(floating))
     work = <floating*> scratch(threads * factors_size * sizeof(floating))
     try:
-        if places == NULL or copies == NULL or work == NULL:
+        if seen_by == NULL or packed_for == NULL or copies == NULL or work == NULL:
             raise MemoryError("cpu.cython_packed's copied images and packed weights do not fit in memory")
         for i in range(taps):
             k = i // (g.taps_y * g.taps_x)
-            places[i] = k * plane + i // g.taps_x % g.taps_y * g.dilation_y * plan.width + i % g.taps_x * g.dilation_x
+            seen_by[i].column = i % g.taps_x * g.dilation_x
+            seen_by[i].place = k * plane + i // g.taps_x % g.taps_y * g.dilation_y * plan.width + seen_by[i].column
         for i in range(threads):
             packed_for[i] = -1
         if plan.own:
@@ -171,7 +174,7 @@ def conv2d(
                     begin = (count * jobs * (job % bands) + i) // bands
                     end = (count * jobs * (job % bands + 1) + i) // bands
                     sum_pieces(
-                        &g, source, plan.width, next_image, places, factors, &bias[k], &output[first, k, 0, 0], image,
+                        &g, &plan, source, next_image, seen_by, factors, &bias[k], &output[first, k, 0, 0], image,
                         min(pair, g.outputs - block * pair), begin, end,
                     )
                 packed_for[threadid()] = group
@@ -198,11 +201,12 @@ def conv2d(
                         pack_block(&weight[k, 0, 0, 0], taps, g.outputs - block * pair, work + threadid() * factors_size)
                         factors = work + threadid() * factors_size
                     sum_pieces(
-                        &g, source, plan.width, next_image, places, factors, &bias[k], &output[first, k, 0, 0], image,
+                        &g, &plan, source, next_image, seen_by, factors, &bias[k], &output[first, k, 0, 0], image,
                         min(pair, g.outputs - block * pair), count * jobs * (job % cuts) // cuts,
                         count * jobs * (job % cuts + 1) // cuts,
                     )
     finally:
-        free(places)
+        free(seen_by)
+        free(packed_for)
         free(copies)
         free(work)

@@ -3,8 +3,9 @@
 2 N K P Q (C/g) R S FLOPs. Vectors run along the output channels, for which the weights are packed anew at each call: 14
 pixels of two such vectors, or of one where that is all, are summed at once in registers, each pixel's input broadcast
 to them, so that any stride, dilation and kernel costs the same; the sums are transposed when they are stored (register
-blocking with packed weights as in Georganas et al., SC'18, arXiv 1808.05567). Padded images are copied first, and large
-batches for strided 1x1 layers without the places that no output sees; rows of taps that see only padding are left out.
+blocking with packed weights as in Georganas et al., SC'18, arXiv 1808.05567). Padded images are copied first, unless two
+blocks of outputs are all and few outputs of a row see padding, and large batches for strided 1x1 layers without the
+places that no output sees; rows of taps that see only padding are left out.
 Threads have groups of their own where there are enough, and images or bands of an image where the weights are soon
 packed for each of them. In all, extra memory: 8 MB of copied images, or one where that is more, and one of a group for
 each thread where it has its own; and for each thread the weights of 32 output channels, or of a group, without groups
