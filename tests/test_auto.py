@@ -183,7 +183,12 @@ def test_a_rule_where_nothing_was_measured(table, there):
     assert "by rule: few channels; nothing was measured with avx9" in str(found)
 
 
-WITH_WIDE_VECTORS = dict.fromkeys(["n1c15h99w99k16r3s3", "n2c90h99w99k18r3s3t2g2"], "layer for wide vectors")
+FOR_WIDE_VECTORS = ["n1c15h99w99k16r3s3", "n2c90h99w99k18r3s3t2g2"]
+NARROW = ["n9c1h999w999k8r3s3", "n1c8h97w97k8r3s3", "n4c16h999w11k16r3s3g2", "n1c8h300w300k4r3s3t2"]
+WITH_WIDE_VECTORS = {
+    **dict.fromkeys(FOR_WIDE_VECTORS, "layer for wide vectors"),
+    **dict.fromkeys(NARROW, "narrow layer for wide vectors"),
+}
 
 
 @pytest.mark.parametrize(
@@ -202,6 +207,11 @@ WITH_WIDE_VECTORS = dict.fromkeys(["n1c15h99w99k16r3s3", "n2c90h99w99k18r3s3t2g2
         ("n1c15h98w98k16r3s3", "small layer"),  # 39.8 million
         ("n1c8h97w97k8r3s3", "large layer"),  # 10.4 million
         ("n1c8h95w95k8r3s3", "small layer"),  # 9.96 million
+        ("n4c16h999w11k16r3s3g2", "large layer"),  # 9 columns
+        ("n4c16h999w10k16r3s3g2", "large layer"),  # 8
+        ("n1c8h300w300k4r3s3t2", "large layer"),
+        ("n1c8h400w400k4r3s3t3", "large layer"),
+        ("n1c9h97w97k8r3s3", "large layer"),
         ("n1c8h97w97k9r3s3", "small layer"),
         ("n1c999h99w99k999r1s1", "1x1 layer"),
     ],

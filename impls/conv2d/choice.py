@@ -33,6 +33,7 @@ RULES = {
     "one channel": PACKED,
     "small layer": PACKED,
     "layer for wide vectors": PACKED,
+    "narrow layer for wide vectors": ["cpu.numba_direct", "cpu.torch", "cpu.cython_packed", "im2col.strided"],
     "large layer": ["cpu.torch", "cpu.cython_packed", "cpu.numba_direct", "im2col.strided"],
 }
 ALIKE = 5  # measured problems that an explanation names
@@ -47,7 +48,10 @@ FEW_APART = 3  # and with wider ones
 SMALL = 40_000_000  # FLOPs up to which torch's way to its kernel is a good part of its time,
 NARROW = 8  # with more outputs of a group than these, which leave half of the widest vectors along them empty,
 SMALL_NARROW = 10_000_000  # and with no more
-WIDE = "avx512"  # in whose 32 registers of 64 bytes larger layers of more than NARROW outputs are mostly faster as well
+WIDE = (
+    "avx512"  # in whose 32 registers of 64 bytes larger layers are mostly faster as well: along channels where there are more
+)
+# than NARROW outputs, along rows of more than NARROW columns where channels and outputs are no more and strides at most APART
 MANY = 16  # channels in and out from which on the products of a Winograd tile outweigh its transforms
 
 
@@ -290,7 +294,11 @@ def _kind(problem: Problem, instructions: str | None) -> str:
     flops = 2 * math.prod(problem.output) * math.prod(problem.weight[1:])
     if flops <= (SMALL if outputs > NARROW else SMALL_NARROW):
         return "small layer"
-    return "layer for wide vectors" if outputs > NARROW and instructions == WIDE else "large layer"
+    if instructions == WIDE and outputs > NARROW:
+        return "layer for wide vectors"
+    if instructions == WIDE and channels <= NARROW < problem.output[3] and max(problem.stride) <= APART:
+        return "narrow layer for wide vectors"
+    return "large layer"
 
 
 @functools.cache
