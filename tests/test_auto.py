@@ -185,7 +185,19 @@ def test_a_rule_where_nothing_was_measured(table, there):
 
 FOR_WIDE_VECTORS = ["n1c15h99w99k16r3s3", "n2c90h99w99k18r3s3t2g2"]
 NARROW = ["n9c1h999w999k8r3s3", "n1c8h97w97k8r3s3", "n4c16h999w11k16r3s3g2", "n1c8h300w300k4r3s3t2"]
+PIXELS = (
+    "n1c999h99w99k999r1s1",
+    "n1c20h100w100k10r1s1",
+    "n1c20h100w101k10r1s1",
+    "n1c50h200w200k40r1s1t2",
+    "n1c50h200w202k40r1s1t2",
+    "n1c10h300w300k50r1s1t3",
+    "n1c10h300w303k50r1s1t3",
+)
 WITH_WIDE_VECTORS = {
+    "n9c1h999w999k9r3s3": "one channel",
+    "n1c10h200w200k14r3s3t3": "layer for wide vectors",
+    **dict.fromkeys(PIXELS, "1x1 layer"),
     **dict.fromkeys(FOR_WIDE_VECTORS, "layer for wide vectors"),
     **dict.fromkeys(NARROW, "narrow layer for wide vectors"),
 }
@@ -198,7 +210,8 @@ WITH_WIDE_VECTORS = {
         ("n1c7h99w99k6r3s3t2", "small layer"),
         ("n1c3h99w99k3r3s3t3", "few channels"),
         ("n1c4h99w99k3r3s3t3", "small layer"),
-        ("n9c1h999w999k9r3s3", "one channel"),
+        ("n9c1h999w999k9r3s3", "few channels"),
+        ("n9c1h999w999k9r3s3t2", "one channel"),
         ("n9c1h999w999k8r3s3", "large layer"),
         ("n1c16h99w99k16r3s3", "3x3 layer"),
         ("n1c15h99w99k16r3s3", "large layer"),  # 40.6 million FLOPs
@@ -213,7 +226,14 @@ WITH_WIDE_VECTORS = {
         ("n1c8h400w400k4r3s3t3", "large layer"),
         ("n1c9h97w97k8r3s3", "large layer"),
         ("n1c8h97w97k9r3s3", "small layer"),
-        ("n1c999h99w99k999r1s1", "1x1 layer"),
+        ("n1c999h99w99k999r1s1", "large layer"),
+        ("n1c20h100w100k10r1s1", "small layer"),  # 4 million
+        ("n1c20h100w101k10r1s1", "large layer"),
+        ("n1c50h200w200k40r1s1t2", "small layer"),  # 40 million
+        ("n1c50h200w202k40r1s1t2", "large layer"),
+        ("n1c10h300w300k50r1s1t3", "small layer"),  # 10 million
+        ("n1c10h300w303k50r1s1t3", "large layer"),
+        ("n1c10h200w200k14r3s3t3", "large layer"),  # 11 million
     ],
 )
 def test_which_rule_holds(label, kind):

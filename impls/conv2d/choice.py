@@ -47,7 +47,8 @@ APART = 2  # with strides up to this, whose pixels are soon sorted into vectors 
 FEW_APART = 3  # and with wider ones
 SMALL = 40_000_000  # FLOPs up to which torch's way to its kernel is a good part of its time,
 NARROW = 8  # with more outputs of a group than these, which leave half of the widest vectors along them empty,
-SMALL_NARROW = 10_000_000  # and with no more
+SMALL_NARROW = 10_000_000  # and with no more, or strides over APART,
+SMALL_PLAIN = 4_000_000  # and at 1x1 without a stride, which torch takes as a product of matrices
 WIDE = (
     "avx512"  # in whose 32 registers of 64 bytes larger layers are mostly faster as well: along channels where there are more
 )
@@ -285,18 +286,20 @@ def _kind(problem: Problem, instructions: str | None) -> str:
     if max(channels, outputs) <= (FEW if max(problem.stride) <= APART else FEW_APART):
         return "few channels"
     if channels == 1 and outputs > NARROW:
-        return "one channel"
+        return "one channel" if instructions == WIDE or max(problem.stride) > 1 else "few channels"
     plain = problem.weight[2:] == (3, 3) and problem.stride == problem.dilation == (1, 1)
     if plain and min(channels, outputs) >= MANY:
         return "3x3 layer"
-    if problem.weight[2:] == (1, 1):
+    pixels = problem.weight[2:] == (1, 1)
+    if pixels and instructions == WIDE:
         return "1x1 layer"
-    flops = 2 * math.prod(problem.output) * math.prod(problem.weight[1:])
-    if flops <= (SMALL if outputs > NARROW else SMALL_NARROW):
+    near = max(problem.stride) <= APART
+    small = SMALL_PLAIN if pixels and max(problem.stride) == 1 else SMALL if outputs > NARROW and near else SMALL_NARROW
+    if 2 * math.prod(problem.output) * math.prod(problem.weight[1:]) <= small:
         return "small layer"
     if instructions == WIDE and outputs > NARROW:
         return "layer for wide vectors"
-    if instructions == WIDE and channels <= NARROW < problem.output[3] and max(problem.stride) <= APART:
+    if instructions == WIDE and channels <= NARROW < problem.output[3] and near:
         return "narrow layer for wide vectors"
     return "large layer"
 
