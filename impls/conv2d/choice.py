@@ -39,9 +39,8 @@ RULES = {
 ALIKE = 5  # measured problems that an explanation names
 UNCERTAIN = 0.10  # the variance of one measurement, beside 1 of all that differs from problem to problem
 LATE = 3.0  # times the fastest: what counts for who took longer, or was not sampled for that
-CAUTION = (
-    0.97  # of what torch is expected to take: who beats it by less may well not, and nobody wants to be slower than torch
-)
+# Of what torch is expected to take: who beats it by less may well not, and nobody wants to be slower than torch.
+CAUTION = 0.97
 FEW = 6  # channels in and out of a group up to which vectors along them are not worth their packing,
 APART = 2  # with strides up to this, whose pixels are soon sorted into vectors along rows,
 FEW_APART = 3  # and with wider ones
@@ -49,10 +48,9 @@ SMALL = 40_000_000  # FLOPs up to which torch's way to its kernel is a good part
 NARROW = 8  # with more outputs of a group than these, which leave half of the widest vectors along them empty,
 SMALL_NARROW = 10_000_000  # and with no more, or strides over APART,
 SMALL_PLAIN = 4_000_000  # and at 1x1 without a stride, which torch takes as a product of matrices
-WIDE = (
-    "avx512"  # in whose 32 registers of 64 bytes larger layers are mostly faster as well: along channels where there are more
-)
-# than NARROW outputs, along rows of more than NARROW columns where channels and outputs are no more and strides at most APART
+# In whose 32 registers of 64 bytes larger layers are mostly faster as well: along channels where there are more than NARROW
+# outputs, along rows of more than NARROW columns where channels and outputs are no more and strides at most APART.
+WIDE = "avx512"
 MANY = 16  # channels in and out from which on the products of a Winograd tile outweigh its transforms
 
 
@@ -282,24 +280,24 @@ def _unmeasured(instructions: str | None, by_rule: bool) -> str:
 
 def _kind(problem: Problem, instructions: str | None) -> str:
     """Which of the rules holds."""
-    channels, outputs = problem.weight[1], problem.weight[0] // problem.groups
-    if max(channels, outputs) <= (FEW if max(problem.stride) <= APART else FEW_APART):
+    channels, outputs, kernel = problem.weight[1], problem.weight[0] // problem.groups, problem.weight[2:]
+    wide, stride = instructions == WIDE, max(problem.stride)
+    if max(channels, outputs) <= (FEW if stride <= APART else FEW_APART):
         return "few channels"
     if channels == 1 and outputs > NARROW:
-        return "one channel" if instructions == WIDE or max(problem.stride) > 1 else "few channels"
-    plain = problem.weight[2:] == (3, 3) and problem.stride == problem.dilation == (1, 1)
-    if plain and min(channels, outputs) >= MANY:
+        return "one channel" if wide or stride > 1 else "few channels"
+    if kernel == (3, 3) and problem.stride == problem.dilation == (1, 1) and min(channels, outputs) >= MANY:
         return "3x3 layer"
-    pixels = problem.weight[2:] == (1, 1)
-    if pixels and instructions == WIDE:
+    if wide and kernel == (1, 1):
         return "1x1 layer"
-    near = max(problem.stride) <= APART
-    small = SMALL_PLAIN if pixels and max(problem.stride) == 1 else SMALL if outputs > NARROW and near else SMALL_NARROW
+    small = SMALL if outputs > NARROW and stride <= APART else SMALL_NARROW
+    if kernel == (1, 1) and stride == 1:
+        small = SMALL_PLAIN
     if 2 * math.prod(problem.output) * math.prod(problem.weight[1:]) <= small:
         return "small layer"
-    if instructions == WIDE and outputs > NARROW:
+    if wide and outputs > NARROW:
         return "layer for wide vectors"
-    if instructions == WIDE and channels <= NARROW < problem.output[3] and near:
+    if wide and channels <= NARROW < problem.output[3] and stride <= APART:
         return "narrow layer for wide vectors"
     return "large layer"
 
