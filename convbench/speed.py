@@ -125,12 +125,13 @@ def measure_all(
             for key in keys
             if key[1] <= cores and not _settled(there.get(key, [])[process - 1 :], known.contenders(key[0]), again)
         ]
-        estimate = f": about {_left(project, todo)}" if todo else ""
+        walls = _walls(project, store)
+        estimate = f": about {_left(walls, todo)}" if todo else ""
         console.print(f"{len(todo)} of {len(keys)} measurements are to be made{estimate}")
         if cores < max(count for _, count in keys):
             console.print("only one core may be used here: what needs more is not measured", style="yellow")
         for done, key in enumerate(todo):
-            title = f"[{done + 1}/{len(todo)}, {_left(project, todo[done:])} left] {_title(key)}"
+            title = f"[{done + 1}/{len(todo)}, {_left(walls, todo[done:])} left] {_title(key)}"
             if key[1] not in processes:
                 processes[key[1]] = stack.enter_context(suite.Kept(project, "speed"))
             failed += _step(project, known, store, key, process, processes[key[1]], console, title)
@@ -262,15 +263,21 @@ def _changes(project: Project, paths: Sequence[str]) -> str:
     return "".join([project.git("diff", "--binary", "HEAD", "--", *paths), *texts])
 
 
-def _left(project: Project, keys: list[Key]) -> str:
-    """How long these will take, for people: what each took when it was last measured, or what others take."""
+def _walls(project: Project, store: Store) -> dict[Key, float]:
+    """The seconds that each problem last took: on this machine and for the like, rather than elsewhere."""
     files = [path for kind in ("speed", "tune") for path in project.results.glob(f"*/{kind}/*.jsonl")]
     files += [path for kind in ("speed", "tune") for path in (project.work / kind).glob("*/*.jsonl")]
-    earlier: dict[Key, float] = {}
-    for path in sorted(files, key=lambda path: path.stat().st_mtime):
-        earlier.update({key: float(several[-1]["wall"]) for key, several in read(path).items()})
-    typical = sum(earlier.values()) / len(earlier) if earlier else TYPICAL
-    return plan.minutes(sum(earlier.get(key, typical) for key in keys))
+    place, found = (store.machine, *store.path.parts[-3:-1]), []  # the machine first, then what was measured there
+    for path in files:
+        alike = [part in path.parts[-3:-1] for part in place]
+        found += [(alike, lines[-1]["date"], key, float(lines[-1]["wall"])) for key, lines in read(path).items()]
+    return {key: wall for *_, key, wall in sorted(found)}
+
+
+def _left(walls: dict[Key, float], keys: list[Key]) -> str:
+    """How long these will take, for people: what each took earlier, or what others took."""
+    typical = sum(walls.values()) / len(walls) if walls else TYPICAL
+    return plan.minutes(sum(walls.get(key, typical) for key in keys))
 
 
 def _summary(known: Goals, line: dict[str, Any]) -> str:

@@ -421,6 +421,22 @@ def test_the_estimate_is_of_what_is_left(fake, project):
     assert [f"[{i}/4, {left} minutes left]" in shown for i, left in ((1, 50), (2, 45), (3, 35), (4, 20))] == [True] * 4
 
 
+@pytest.mark.parametrize(("place", "minutes"), [("speed", 8), ("tune", 6), ("elsewhere/speed", 4), ("elsewhere/tune", 2)])
+def test_the_estimate_is_from_here_and_the_like_rather_than_from_elsewhere(fake, project, place, minutes):
+    """From the best place there is, though the others are newer."""
+    fake()
+    (path,) = project.glob("results/*/speed/*.jsonl")
+    lines = list(map(json.loads, path.read_text().splitlines()))
+    path.unlink()
+    places = ["speed", "tune", "elsewhere/speed", "elsewhere/tune"]
+    for i, name in enumerate(places[places.index(place) :], places.index(place)):
+        file = path.parents[2 if "/" in name else 1] / name / "01234567.jsonl"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        dated = [{**each, "wall": 30.0 * (4 - i), "date": f"2026-11-{20 + i}T00:00:00+00:00"} for each in lines]
+        file.write_text("".join(json.dumps(each) + "\n" for each in dated))
+    assert f"4 of 4 measurements are to be made: about {minutes} minutes\n" in fake().stdout
+
+
 def test_two_at_once_are_refused(fake, project):
     (project / ".convbench").mkdir()
     with filelock.FileLock(project / ".convbench" / "lock"):
