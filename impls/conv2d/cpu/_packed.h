@@ -24,6 +24,7 @@ static int few_at_sides(const Shape *g)
     return starts > 0 && (starts - 1) / g->stride_x + 1 >= g->out_width - SIDE && g->left <= SIDE * g->stride_x;
 }
 
+#define SHORT 4          /* vectors of a row up to which it is padded by vectors: three calls of the library take longer */
 #define WORK (8 << 20)   /* bytes of copied images, and of images from which strided 1x1 layers copy */
 #define NEAR (256 << 10) /* bytes of padded images that stay in a core's own cache */
 #define SETS (128 << 10) /* bytes from one place in memory to the next that takes the same place in that cache */
@@ -267,6 +268,11 @@ static void NAME(pad)(const Shape *g, const REAL *input, REAL *padded, ptrdiff_t
             continue;
         }
         const REAL *from = input + row * g->width - g->left;
+        if (step_x == 1 && width <= SHORT * LANES) {
+            for (ptrdiff_t x = 0; x < width; x += LANES)
+                NAME(store_first)(to + x, NAME(load_some)(from + x, left - x, right - x), width - x);
+            continue;
+        }
         memset(to, 0, left * sizeof(REAL));
         if (step_x == 1)
             memcpy(to + left, from + left, (right - left) * sizeof(REAL));
