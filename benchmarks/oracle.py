@@ -23,7 +23,8 @@ MOST = 16_384  # outputs in a sample, beside those of every channel, every image
 BORDER = 256  # of the sample, how many outputs lie on the border
 CHUNK = 1 << 20  # products gathered at a time, so that a reference needs 20 MB and not the whole patch matrix
 
-# Families whose outputs share the rounding of a tile, or may: cpu.auto picks from all but FFTs, cuDNN by its own rules.
+# Families whose outputs share the rounding of a tile, or may: cpu.auto picks from all but those named for FFTs, cuDNN by its
+# own rules.
 TILED = ("winograd", "auto", "cudnn")
 
 UNIT = {"float32": 2.0**-24, "float64": 2.0**-53}  # unit roundoff

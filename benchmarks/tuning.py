@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +25,12 @@ HEAD = """\
 def problems(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield {"problem": label} for the shapes of all sets, once each, and for as many others as are to be drawn.
 
-    request: sets, random, seed.
+    request: sets, random, seed. Raises ImportError where the kernels that a table is of are not built.
     """
+    from impls.conv2d import choice
+
+    if choice.instruction_set() is None:
+        raise ImportError("the compiled kernels are not built, and a table is of what they were compiled for: pip install .")
     named = [problem.label for name in request["sets"] for problem in load_set(name).values()]
     drawn = [problem.label for problem in draw.draw(request["random"], request["seed"])]
     yield from ({"problem": label} for label in dict.fromkeys(named + drawn))
@@ -36,7 +40,8 @@ def table(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Put measurements into the table of this instruction set, in place of those with as many threads.
 
     request: times, a JSON file {label: {name: seconds}}; threads; machine, commit and date in words. Yields {"table": where,
-    "problems": how many are in it, "near": for what share of them the others pick one within 10 % of the fastest}.
+    "problems": how many are in it, "near": for what share of them the others pick one within 10 % of the fastest, "rules": by
+    rule that names another than cpu.torch, on how many of them, on how many cpu.torch is faster, and by more than 10 %}.
     """
     from impls.conv2d import choice
 
@@ -53,7 +58,21 @@ def table(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     path.write_text(HEAD.format(late=choice.LATE) + "".join(map(_text, made)), encoding="utf-8")
     known = [choice.measured(entry) for entry in entries]
     near = sum(_behind(known[:i] + known[i + 1 :], known[i], found) <= 1.1 for i, found in enumerate(times.values()))
-    yield {"table": settings["table"], "problems": len(known), "near": near / len(known)}
+    rules = _rules(known, times.values())
+    yield {"table": settings["table"], "problems": len(known), "near": near / len(known), "rules": rules}
+
+
+def _rules(known: Sequence[Measured], times: Iterable[Mapping[str, float]]) -> dict[str, list[int]]:
+    """How cpu.torch stands where a rule leaves a problem to somebody else; who has no time counts as choice.LATE."""
+    from impls.conv2d import choice
+
+    ratios: dict[str, list[float]] = {}
+    for one, found in zip(known, times, strict=True):
+        picked = choice.choose(one.problem, threads=1, by_rule=True)
+        if (name := picked.implementation.name) != "cpu.torch" and "cpu.torch" in found:
+            ours = found.get(name, choice.LATE * min(found.values()))
+            ratios.setdefault(picked.rule, []).append(found["cpu.torch"] / ours)
+    return {rule: [len(each), *(sum(ratio < least for ratio in each) for least in (1, 0.9))] for rule, each in ratios.items()}
 
 
 def _behind(known: Sequence[Measured], one: Measured, times: Mapping[str, float]) -> float:

@@ -49,6 +49,8 @@ def run(project: Project, again: speed.Again, dirty: bool, console: Console) -> 
             for event in suite.ask(project, "table", request, console):
                 what = f"{event['table']}, {count} thread{'s' * (count > 1)}: {event['problems']} problems"
                 said.append(f"{what}; picked by the others alone, {event['near']:.0%} get one within 10 % of the fastest")
+                for rule, (every, slower, much) in sorted(event["rules"].items()):
+                    said.append(f"  by rule, {rule}: cpu.torch is faster on {slower} of {every}, by more than 10 % on {much}")
     if failed:
         raise click.ClickException(
             f"{failed} contenders failed and have no time; the reasons stand above; " + "; ".join(said)

@@ -1,4 +1,4 @@
-"""impls.conv2d and cpu.auto: measured problems decide, those most like a call above all, or a rule; explain() tells."""
+"""Whom cpu.auto picks: measured problems decide, those most like a call above all, or a rule; explain() tells."""
 
 import itertools
 import json
@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import timeit
 import tomllib
 from pathlib import Path
 
@@ -19,10 +18,8 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 from test_cli_errors import settings
 from test_commits import commit, git
-from test_contract import PACKAGE, python
 
 import impls
-import impls.conv2d.cpu.auto as auto  # as a module, though the package above it is the operation
 from benchmarks import draw, tuning
 from benchmarks.problems import Problem
 from impls.conv2d import choice
@@ -153,11 +150,49 @@ def test_torch_is_left_for_those_alone_who_should_be_faster_by_more_than_a_littl
     )
 
 
-def test_exact_leaves_transforms_out(table):
-    table({("avx9", 1): [entry(LAYER["input"], LAYER["weight"], {"cpu.fft": 1.0, "cpu.shift": 2.0}, padding=1)]})
+@pytest.mark.parametrize("transform", ["cpu.fft", "cpu.cython_winograd", "cpu.opencv"])
+def test_exact_leaves_transforms_out(table, transform):
+    """OpenCV's among them, which is a library and transforms for large kernels alone."""
+    table({("avx9", 1): [entry(LAYER["input"], LAYER["weight"], {transform: 1.0, "cpu.shift": 2.0}, padding=1)]})
     shapes = (1, 64, 56, 56), (64, 64, 3, 3)
-    assert impls.explain(*shapes, padding=1).implementation.name == "cpu.fft"
-    assert impls.explain(*shapes, padding=1, exact=True).implementation.name == "cpu.shift"
+    assert next(iter(impls.explain(*shapes, padding=1).expected)) == transform
+    exact = impls.explain(*shapes, padding=1, exact=True)
+    assert exact.implementation.name == "cpu.shift"
+    assert transform not in exact.expected
+
+
+def test_the_runner_up_can_run_here(table, monkeypatch):
+    table({("avx9", 1): [entry([1, 8, 32, 32], [8, 8, 3, 3], {"cpu.shift": 1.0, "cpu.fft": 2.0, "cpu.windows": 3.0})]})
+    there = choice._load
+    monkeypatch.setattr(choice, "_load", lambda name: "it is gone" if name == "cpu.fft" else there(name))
+    found = impls.explain((1, 8, 32, 32), (8, 8, 3, 3))
+    assert (found.implementation.name, found.runner_up) == ("cpu.shift", "cpu.windows")
+
+
+def no_room(*_):
+    raise MemoryError("no room for patches")
+
+
+@pytest.mark.parametrize("convolve", [impls.conv2d, impls.load("cpu.auto")], ids=["impls.conv2d", "cpu.auto"])
+def test_who_finds_no_room_for_his_patches_leaves_it_to_the_next(table, monkeypatch, convolve):
+    table({("avx9", 1): [entry([*X.shape], [*W.shape], {"im2col.strided": 1.0, "cpu.windows": 2.0, "cpu.shift": 3.0})]})
+    monkeypatch.setattr(choice, "threads", lambda: 1)
+    monkeypatch.setattr("impls.conv2d.geometry.require_patches", no_room)
+    assert impls.explain(X, W).implementation.name == "im2col.strided"
+    assert np.array_equal(convolve(X, W), impls.load("cpu.shift")(X, W))
+    monkeypatch.setattr(choice, "others", lambda *_: iter([no_room, no_room]))
+    with pytest.raises(MemoryError, match="no room for patches"):
+        convolve(X, W)
+
+
+def test_with_numpy_alone_there_is_somebody_who_needs_no_patches(table, monkeypatch):
+    numpy = ("im2col.strided", "cpu.shift_matmul")
+    there = choice._load
+    monkeypatch.setattr(choice, "_load", lambda name: there(name) if name in numpy else "it is gone")
+    for rule in choice.RULES:
+        monkeypatch.setattr(choice, "_kind", lambda *_, rule=rule: rule)
+        found = impls.explain((1, 64, 56, 56), (64, 64, 7, 7))
+        assert {found.implementation.name, *(other.name for other in found.others)} == {*numpy}
 
 
 def test_who_cannot_compute_it_is_passed_over(table):
@@ -184,7 +219,7 @@ def test_a_rule_where_nothing_was_measured(table, there):
 
 
 FOR_WIDE_VECTORS = ["n1c15h99w99k16r3s3", "n2c90h99w99k18r3s3t2g2"]
-NARROW = ["n9c1h999w999k8r3s3", "n1c8h97w97k8r3s3", "n4c16h999w11k16r3s3g2", "n1c8h300w300k4r3s3t2"]
+NARROW = ["n9c1h999w999k8r3s3", "n9c1h999w999k8r3s3t2", "n1c8h97w97k8r3s3", "n4c16h999w11k16r3s3g2", "n1c8h300w300k4r3s3t2"]
 PIXELS = (
     "n1c999h99w99k999r1s1",
     "n1c20h100w100k10r1s1",
@@ -212,7 +247,8 @@ WITH_WIDE_VECTORS = {
         ("n1c4h99w99k3r3s3t3", "small layer"),
         ("n9c1h999w999k9r3s3", "few channels"),
         ("n9c1h999w999k9r3s3t2", "one channel"),
-        ("n9c1h999w999k8r3s3", "large layer"),
+        ("n9c1h999w999k8r3s3", "few channels"),
+        ("n9c1h999w999k8r3s3t2", "large layer"),
         ("n1c16h99w99k16r3s3", "3x3 layer"),
         ("n1c15h99w99k16r3s3", "large layer"),  # 40.6 million FLOPs
         ("n2c90h99w99k18r3s3t2g2", "large layer"),
@@ -256,56 +292,6 @@ def test_what_is_picked_can_compute_it(problem, exact, by_rule):
         assert found.alike == ()
 
 
-# The drop-in
-
-
-def test_the_package_is_the_operation():
-    output = impls.conv2d(X, W[:, :, :3, :3], padding="same")
-    assert np.allclose(output, impls.load("cpu.loops")(X, W[:, :, :3, :3], padding="same"), rtol=1e-4)
-    assert impls.conv2d.arguments is sys.modules["impls.conv2d.arguments"]
-    assert auto is sys.modules["impls.conv2d.cpu.auto"]
-    for bad in [{"stride": 0}, {"padding": "full"}, {"groups": 5}]:
-        with pytest.raises(ValueError, match=next(iter(bad))) as here:
-            impls.conv2d(X, W, **bad)
-        with pytest.raises(ValueError, match=re.escape(str(here.value))):
-            impls.load("cpu.loops")(X, W, **bad)
-
-
-@needs_compiled
-@given(st.sampled_from([p for p in PROBLEMS if p.flops < 2e7]), st.booleans(), st.sampled_from(["float32", "float64"]))
-@examples(deadline=None)
-def test_it_is_what_it_picks(problem, exact, dtype):
-    rng = np.random.default_rng(1)
-    arrays = [rng.random(shape).astype(dtype) for shape in (problem.input_shape, problem.weight_shape, (problem.k,))]
-    picked = impls.explain(*arrays[:2], **problem.arguments, exact=exact).implementation
-    assert np.array_equal(impls.conv2d(*arrays, **problem.arguments, exact=exact), picked(*arrays, **problem.arguments))
-
-
-BARE = """
-class Hide:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] not in ("numpy", "impls") and name.partition(".")[0] not in sys.stdlib_module_names:
-            raise ImportError(f"{name} is hidden", name=name)
-sys.meta_path.insert(0, Hide())
-import numpy as np, impls
-X, W = np.arange(2 * 12 * 49.0).reshape(2, 12, 7, 7), np.arange(12 * 12 * 9.0).reshape(12, 12, 3, 3)
-X, W = (X % 7).astype("float32"), (W % 5).astype("float32")
-same = [
-    bool(np.array_equal(impls.conv2d(*arrays, padding=1), impls.load("cpu.loops")(*arrays, padding=1)))
-    for arrays in ((X, W), (X[:, :1], W[:1, :1]))
-]
-print(json.dumps({"same": same, "said": str(impls.explain(X, W))}))
-"""
-
-
-def test_numpy_alone_is_enough(tmp_path):
-    shutil.copytree(PACKAGE, tmp_path / "impls", ignore=shutil.ignore_patterns("__pycache__", "*.so"))
-    found = python(BARE, tmp_path)
-    assert found["same"] == [True, True]
-    assert "by rule: small layer; the compiled kernels, for which measurements hold, are not there" in found["said"]
-    assert re.search(r"cpu\.cython_packed cannot run here: .*pip install \.", found["said"])
-
-
 # What is told
 
 
@@ -335,19 +321,22 @@ def test_arrays_are_explained_like_their_shapes():
         impls.explain(X, W, groups=5)
 
 
-@pytest.mark.alone
-@needs_compiled
-def test_picking_takes_less_than_five_microseconds():
-    input, weight = np.ones((1, 1, 8, 8), np.float32), np.ones((1, 1, 3, 3), np.float32)
-    picked = impls.explain(input, weight).implementation
-    impls.conv2d(input, weight)
+BIAS = np.ones(1, np.float32)
 
-    calls = [picked, impls.load("cpu.auto"), impls.conv2d]
-    fastest = dict.fromkeys(range(3), float("inf"))
-    for _ in range(200):  # in turn, lest a busy moment meet one of them alone
-        for i, call in enumerate(calls):
-            fastest[i] = min(fastest[i], timeit.timeit(lambda call=call: call(input, weight), number=100) / 100)
-    assert max(fastest[1], fastest[2]) - fastest[0] < 5e-6
+
+@pytest.mark.parametrize("arguments", [(None, 2, 1), (BIAS, 2, 1), (BIAS.shape, 2, 1)], ids=["none", "array", "shape"])
+def test_an_explanation_takes_the_arguments_of_a_call(arguments):
+    assert str(impls.explain(X, W, *arguments)) == str(impls.explain(X.shape, W.shape, stride=2, padding=1))
+
+
+@pytest.mark.parametrize(
+    "arguments", [(X, W.astype("f8")), (X, W, BIAS.astype("f8")), (X, W, np.ones(3, np.float32)), (X, W, None, 0), (X[0], W)]
+)
+def test_an_explanation_makes_the_errors_of_a_call(arguments):
+    with pytest.raises((TypeError, ValueError)) as called:
+        impls.conv2d(*arguments)
+    with pytest.raises(called.type, match=re.escape(str(called.value))):
+        impls.explain(*arguments)
 
 
 # What it is tuned on, and the table
@@ -392,6 +381,7 @@ def test_measurements_become_a_table(tmp_path, monkeypatch):
     ]
     assert made == {"instruction_set": "avx9", "threads": 1, "machine": "box", "commit": "01234567", "date": "2026-11-21"}
     assert (said["problems"], said["near"]) == (3, 2 / 3)  # the last two pick for one another, and badly for the first
+    assert said["rules"] == {}  # nobody whom a rule names has a time
     small = {"cpu.shift": 1e-4}
     _, tables = write(tmp_path, monkeypatch, {"n1c1h9w9k1r3s3": small}, threads=2)
     assert [(each["threads"], len(each["problems"])) for each in tables] == [(1, 3), (2, 1)]
@@ -399,6 +389,23 @@ def test_measurements_become_a_table(tmp_path, monkeypatch):
     assert [(each["instruction_set"], each["threads"]) for each in tables] == [("avx9", 1), ("avx9", 2), ("neon", 1)]
     _, tables = write(tmp_path, monkeypatch, {"n1c1h9w9k1r3s3": small})  # measured again
     assert [len(each["problems"]) for each in tables] == [1, 1, 1]
+
+
+def test_a_table_says_how_torch_stands_where_rules_leave_problems_to_others(tmp_path, monkeypatch):
+    labels = [f"n1c1h{side}w64k1r3s3" for side in (60, 61, 62, 63, 64)]
+    ours = choice.choose(asked(Problem.parse(labels[0])), 1, by_rule=True).implementation.name
+    ratios = [1.5, 0.95, 0.85, 1.0]
+    times = {label: {ours: 1e-4, "cpu.torch": ratio * 1e-4} for label, ratio in zip(labels, ratios, strict=False)}
+    times[labels[4]] = {"cpu.shift": 1e-4, "cpu.torch": 1.1e-4}  # too slow to be timed
+    times["n1c64h99w99k64r5s5t3"] = {"cpu.torch": 1e-4}  # left to torch
+    said, _ = write(tmp_path, monkeypatch, times)
+    assert said["rules"] == {"few channels": [5, 3, 2]}
+
+
+def test_a_table_is_of_compiled_kernels(monkeypatch):
+    monkeypatch.setattr(choice, "instruction_set", lambda: None)
+    with pytest.raises(ImportError, match="the compiled kernels are not built"):
+        next(tuning.problems({"sets": [], "random": 1, "seed": 1}))
 
 
 def test_the_committed_table_can_be_read():

@@ -7,12 +7,12 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from drop_in import NAMES
+from drop_in import load as loaded
 from torch.nn import functional
 
-import impls
 from impls import checks
 
-NAMES = impls.names(device="cpu")
 SHAPES = (2, 4, 9, 9), (4, 2, 3, 3)
 SETTINGS = {
     "valid": {"groups": 2},
@@ -24,10 +24,7 @@ LEAVES_OUT_ZEROS = {"cpu.opencv"}
 
 
 def load(name, settings=None):
-    try:
-        function = impls.load(name)
-    except impls.Unavailable as reason:
-        pytest.skip(str(reason))
+    function = loaded(name)
     if settings is not None and (reason := function.unsupported(*SHAPES, **settings)):
         pytest.skip(reason)
     return function

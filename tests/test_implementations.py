@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from drop_in import NAMES, load
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
@@ -16,7 +17,6 @@ import impls
 from benchmarks import oracle
 from benchmarks.problems import Problem
 
-NAMES = impls.names(device="cpu")
 # A Python step for every output, product or tap.
 INTERPRETED = {"cpu.cython_untyped", "cpu.loops", "cpu.sliced_loops", "im2col.naive", "im2col.recursive"}
 COMPILING = {"cpu.torch_compile": 4, "cpu.numba_stencil": 15}  # examples of those who compile for a second and more
@@ -24,17 +24,10 @@ INEXACT = {"library", "winograd", "fft", "auto"}  # families that round whole nu
 UNIT = {"float32": 2.0**-24, "float64": 2.0**-53}
 
 
-def load(name):
-    try:
-        return impls.load(name)
-    except impls.Unavailable as reason:
-        pytest.skip(str(reason))
-
-
 @pytest.fixture(scope="module", autouse=True)
 def warm():
     """Compile what is compiled at the first call, outside of the examples."""
-    for name in NAMES:
+    for name in impls.names(device="cpu"):
         try:
             function = impls.load(name)
         except impls.Unavailable:

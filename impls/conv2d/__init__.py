@@ -19,9 +19,10 @@ class _Operation(types.ModuleType):
     def __call__(self, input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, exact=False):
         """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S): NumPy arrays of float32 or float64.
 
-        Arguments, results and meaning are those of torch.nn.functional.conv2d. exact: sum products alone, as the definition
-        does, without the transforms that round more. Raises ValueError or TypeError that name the argument, and MemoryError
-        where the arrays would not fit.
+        Arguments, results and meaning are those of torch.nn.functional.conv2d, but that an input has its batch dimension and
+        that OpenCV, where it is picked, leaves out taps of zero: a NaN does not count there. exact: sum products alone, as
+        the definition does, without the transforms that round more. Raises ValueError or TypeError that name the argument,
+        and MemoryError where the arrays, or what every implementation lays out beside them, would not fit.
         """
         return self.cpu.auto.convolve(input, weight, bias, stride, padding, dilation, groups, exact=exact)
 

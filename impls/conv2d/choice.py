@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +21,8 @@ from impls.checks import Pair
 from impls.conv2d import arguments
 
 TABLE = Path(__file__).parent / "cpu" / "auto.toml"
-TRANSFORMS = ("winograd", "fft")  # families that round more than a sum of products
+# Families that round more than a sum of products, and who else does: OpenCV transforms for large kernels.
+TRANSFORMS = {"winograd", "fft", "cpu.opencv"}
 
 # What any machine can do, for problems of each kind: first who was ahead of torch on most of its problems on every machine
 # that was measured, or torch; then who is fastest without it; NumPy alone is needed for the last of each.
@@ -36,6 +37,8 @@ RULES = {
     "narrow layer for wide vectors": ["cpu.numba_direct", "cpu.torch", "cpu.cython_packed", "im2col.strided"],
     "large layer": ["cpu.torch", "cpu.cython_packed", "cpu.numba_direct", "im2col.strided"],
 }
+FRUGAL = "cpu.shift_matmul"  # the last of all: NumPy alone, and less memory than patches take
+MEASURED = "float32"  # the dtype of all measurements
 ALIKE = 5  # measured problems that an explanation names
 UNCERTAIN = 0.10  # the variance of one measurement, beside 1 of all that differs from problem to problem
 LATE = 3.0  # times the fastest: what counts for who took longer, or was not sampled for that
@@ -128,6 +131,10 @@ class Known:
     problems: tuple[Measured, ...]
 
     @functools.cached_property
+    def _itself(self) -> dict[Problem, Measured]:
+        return {one.problem: one for one in self.problems}
+
+    @functools.cached_property
     def _places(self) -> np.ndarray:
         return np.array([place(one.problem) for one in self.problems])
 
@@ -150,12 +157,10 @@ class Known:
         The nearest and the least come first, torch though somebody is expected to be a little faster. A problem that was
         itself measured decides alone.
         """
+        if one := self._itself.get(problem._replace(dtype=MEASURED)):
+            return (one,), {name: one.behind(name) for name in one.times}
         distances = self._distances(place(problem))
-        order = distances.argsort(kind="stable")[:ALIKE]
-        alike = tuple(self.problems[i] for i in order)
-        for one in alike:
-            if one.problem == problem._replace(dtype=one.problem.dtype):
-                return (one,), {name: one.behind(name) for name in one.times}
+        alike = tuple(self.problems[i] for i in distances.argsort(kind="stable")[:ALIKE])
         names, mean, drawn = self._fit
         expected = dict(zip(names, np.exp(mean + np.exp(-distances) @ drawn).tolist(), strict=True))
         return alike, dict(sorted(expected.items(), key=lambda one: one[1] * (CAUTION if one[0] == "cpu.torch" else 1)))
@@ -179,8 +184,8 @@ class Choice:
 
     expected: all that can compute it, the best first, and how many times as long as the fastest each should take by all
     measured problems in `table`, of which those that are most `alike` count most, the nearest first; infinite for who was not
-    among the fast of any. Where a rule decides, alike is empty, table None and all expected are infinite. why: the rule, and
-    why no measurement decides. passed_over: what cannot run here, and why.
+    among the fast of any. Where a rule decides, alike is empty, table None and all expected are infinite. rule: the kind of
+    problem for the rules. why: why no measurement decides. passed_over: what is better and cannot run here, and why.
     """
 
     problem: Problem
@@ -188,20 +193,28 @@ class Choice:
     expected: dict[str, float]
     alike: tuple[Measured, ...]
     table: Table | None
+    rule: str
     why: str
     passed_over: tuple[tuple[str, str], ...]
 
     @property
+    def others(self) -> Iterator[contract.Implementation]:
+        """Those that can compute it and run here as well, the best first."""
+        order = list(self.expected)
+        for name in order[order.index(self.implementation.name) + 1 :]:
+            if not isinstance(found := _load(name), str):
+                yield found
+
+    @property
     def runner_up(self) -> str | None:
         """The next best that can run here."""
-        lacking, order = dict(self.passed_over), list(self.expected)
-        return next((name for name in order[order.index(self.implementation.name) + 1 :] if name not in lacking), None)
+        return next((other.name for other in self.others), None)
 
     def __str__(self) -> str:
         """What was picked, from which measurements or by which rule, and what comes second."""
         picked, second = self.implementation.name, self.runner_up
         lines = [f"{picked} for {self.problem}"]
-        lines += [] if self.table else [f"by rule: {self.why}"]
+        lines += [] if self.table else [f"by rule: {self.rule}; {self.why}"]
         if second:
             slower = self.expected[second] / self.expected[picked]  # not a number by rule
             told = f", expected to take {slower:.3g} times as long" if math.isfinite(slower) else ""
@@ -237,12 +250,22 @@ def function(
     groups: int,
     dtype: Any,
     threads: int,
-    exact: bool = False,
-    by_rule: bool = False,
+    exact: bool,
+    by_rule: bool,
 ) -> Callable[..., Any]:
     """What computes the problem of these fields, without the checks of its arguments: whoever calls it has made them."""
     problem = Problem(input, weight, stride, padding, dilation, groups, checks.dtype_name(dtype))
-    return choose(problem, threads, exact, by_rule).implementation.function.__wrapped__  # type: ignore[attr-defined]
+    return _unchecked(choose(problem, threads, exact, by_rule).implementation)
+
+
+def others(*fields: Any) -> Iterator[Callable[..., Any]]:
+    """What else can compute the problem of the same fields, the best first."""
+    *problem, dtype, threads, exact, by_rule = fields
+    return map(_unchecked, choose(Problem._make((*problem, checks.dtype_name(dtype))), threads, exact, by_rule).others)
+
+
+def _unchecked(implementation: contract.Implementation) -> Callable[..., Any]:
+    return implementation.function.__wrapped__  # type: ignore[attr-defined]
 
 
 def choose(problem: Problem, threads: int, exact: bool = False, by_rule: bool = False) -> Choice:
@@ -252,10 +275,10 @@ def choose(problem: Problem, threads: int, exact: bool = False, by_rule: bool = 
     as NumPy is there.
     """
     instructions = instruction_set()
-    kind = _kind(problem, instructions)
+    rule = _kind(problem, instructions)
     table = None if by_rule else _table(instructions, threads)
     alike, expected = table.known.expect(problem) if table else ((), {})
-    expected = {name: expected.get(name, math.inf) for name in (*expected, *RULES[kind], *RULES["large layer"])}
+    expected = {name: expected.get(name, math.inf) for name in (*expected, *RULES[rule], *RULES["large layer"], FRUGAL)}
     expected = {name: late for name, late in expected.items() if _computes(name, problem, exact)}
     passed_over = []
     for name, late in expected.items():
@@ -265,8 +288,8 @@ def choose(problem: Problem, threads: int, exact: bool = False, by_rule: bool = 
             continue
         if math.isinf(late):  # nothing that was measured there can compute this here
             alike, table = (), None
-        why = f"{kind}; {_unmeasured(instructions, by_rule)}"
-        return Choice(problem, found, expected, alike, table, why, tuple(passed_over))
+        why = _unmeasured(instructions, by_rule)
+        return Choice(problem, found, expected, alike, table, rule, why, tuple(passed_over))
     raise contract.Unavailable("; ".join(reason for _, reason in passed_over))
 
 
@@ -284,8 +307,10 @@ def _kind(problem: Problem, instructions: str | None) -> str:
     wide, stride = instructions == WIDE, max(problem.stride)
     if max(channels, outputs) <= (FEW if stride <= APART else FEW_APART):
         return "few channels"
+    if channels == 1 and not wide and stride == 1:
+        return "few channels"
     if channels == 1 and outputs > NARROW:
-        return "one channel" if wide or stride > 1 else "few channels"
+        return "one channel"
     if kernel == (3, 3) and problem.stride == problem.dilation == (1, 1) and min(channels, outputs) >= MANY:
         return "3x3 layer"
     if wide and kernel == (1, 1):
@@ -317,7 +342,7 @@ _declaration = functools.cache(contract.declaration)
 def _computes(name: str, problem: Problem, exact: bool) -> bool:
     """Whether an implementation supports a problem, and is exact where that is asked; its library is not imported."""
     declared = _declaration(name)
-    if exact and declared["family"] in TRANSFORMS:
+    if exact and TRANSFORMS & {name, declared["family"]}:
         return False
     actual = {"kernel": problem.weight[2:], "stride": problem.stride, "dilation": problem.dilation}
     numbers = {"groups": problem.groups, "C/groups": problem.weight[1]}
@@ -385,6 +410,7 @@ def threads() -> int:
 def explain(
     input: Any,
     weight: Any,
+    bias: Any = None,
     stride: Any = 1,
     padding: Any = 0,
     dilation: Any = 1,
@@ -395,9 +421,15 @@ def explain(
 ) -> Choice:
     """Say which implementation impls.conv2d would pick, from which measurement, and what the runner-up was.
 
-    input, weight: arrays, or their shapes (N, C, H, W) and (K, C/groups, R, S). dtype: where shapes are given. Printed, the
-    answer is a few lines of text. Raises ValueError or TypeError as a call would.
+    input, weight, bias: arrays, or their shapes (N, C, H, W), (K, C/groups, R, S) and (K,). dtype: where shapes are given.
+    Printed, the answer is a few lines of text. Raises ValueError or TypeError as a call would.
     """
-    input_shape, weight_shape = (getattr(array, "shape", array) for array in (input, weight))
-    asked = problem(input_shape, weight_shape, stride, padding, dilation, groups, getattr(input, "dtype", dtype))
+    given = {"input": input, "weight": weight, "bias": bias}
+    arrays = {name: array if hasattr(array, "dtype") else None for name, array in given.items()}
+    checks.require_one_dtype(**arrays)
+    dtype = next((array.dtype for array in arrays.values() if array is not None), dtype)
+    input_shape, weight_shape, bias_shape = (getattr(array, "shape", array) for array in given.values())
+    asked = problem(input_shape, weight_shape, stride, padding, dilation, groups, dtype)
+    if bias is not None:
+        checks.require_bias(bias_shape, asked.weight[0])
     return choose(asked, threads(), exact)

@@ -5,6 +5,8 @@ here by measured problems, the alike ones above all: impls/conv2d/choice.py, aut
 the implementation that is picked. Picking takes a microsecond or two for shapes seen before.
 """
 
+import contextlib
+
 from impls.contract import implementation
 from impls.conv2d import choice
 
@@ -12,13 +14,23 @@ from impls.conv2d import choice
 @implementation(device="cpu", family="auto", summary="the fastest for the problem, by measurement or rule")
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
-    function = choice.function(input.shape, weight.shape, stride, padding, dilation, groups, input.dtype, choice.threads())
-    return function(input, weight, bias, stride, padding, dilation, groups)
+    return _compute(input, weight, bias, stride, padding, dilation, groups)
 
 
 def convolve(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, exact=False, by_rule=False):
     """The same; exact: by sums of products alone, which round less than transforms; by_rule: whatever was measured."""
     check = conv2d.check  # type: ignore[attr-defined]
-    arguments = input, weight, _, *settings = check(input, weight, bias, stride, padding, dilation, groups)
-    function = choice.function(input.shape, weight.shape, *settings, input.dtype, choice.threads(), exact, by_rule)
-    return function(*arguments)
+    return _compute(*check(input, weight, bias, stride, padding, dilation, groups), exact=exact, by_rule=by_rule)
+
+
+def _compute(input, weight, bias, stride, padding, dilation, groups, *, exact=False, by_rule=False):
+    """With what is picked or, where there is no room for what it lays out, with the next best that finds room."""
+    settings = stride, padding, dilation, groups
+    fields = input.shape, weight.shape, *settings, input.dtype, choice.threads(), exact, by_rule
+    try:
+        return choice.function(*fields)(input, weight, bias, *settings)
+    except MemoryError:
+        for function in choice.others(*fields):
+            with contextlib.suppress(MemoryError):
+                return function(input, weight, bias, *settings)
+        raise
