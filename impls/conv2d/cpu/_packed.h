@@ -104,14 +104,14 @@ static Plan plan_of(Shape *g, ptrdiff_t images, ptrdiff_t groups, ptrdiff_t thre
 }
 #endif
 
-/* Fill packed (taps, PAIR) from the weights (outputs, taps) of at most PAIR output channels; zeros for channels beyond. Its length is
-   a multiple of LANES taps. */
+/* Fill packed (taps, PAIR) from the weights (outputs, taps) of at most PAIR output channels; zeros for channels beyond, but nothing in
+   vectors that have none. Its length is a multiple of LANES taps. */
 static void NAME(pack)(const REAL *weight, ptrdiff_t taps, ptrdiff_t outputs, REAL *packed)
 {
     const int vectors = LANES > 8 ? 1 : 2; /* at a time: rows of more channels are more streams than the machine's own prefetcher follows */
     for (int begin = 0; begin < 2; begin += vectors)
         for (ptrdiff_t at = 0; at < taps; at += LANES)
-            for (int half = begin; half < begin + vectors; half++) {
+            for (int half = begin; half < begin + vectors && half * LANES < outputs; half++) {
                 V rows[LANES];
                 _Pragma("GCC unroll 16") for (int k = 0; k < LANES; k++)
                     rows[k] = half * LANES + k < outputs
@@ -123,8 +123,34 @@ static void NAME(pack)(const REAL *weight, ptrdiff_t taps, ptrdiff_t outputs, RE
             }
 }
 
-/* `rows` rows of `columns` pixels of PAIR output channels, or of the first LANES where `halves` is 1, all sums in registers. input: what
-   the first tap of the first pixel sees; pixels lie `stride` elements apart, rows `jump`. Summed are `runs` runs of `length` taps, `step`
+#undef H
+#undef LOWER
+#undef WIDENED
+#if VECTOR == 64
+/* Half a vector, which takes half the time where the machine works at half its vectors' width, and never longer. */
+#define H NAME(half_vector)
+typedef REAL H __attribute__((vector_size(VECTOR / 2)));
+typedef REAL NAME(loose_half) __attribute__((vector_size(VECTOR / 2), aligned(SIZE), may_alias));
+#if SIZE == 4
+#define LOWER(x) ((H)_mm512_castps512_ps256((__m512)(x)))
+#define WIDENED(x) ((V)_mm512_castps256_ps512((__m256)(x)))
+#else
+#define LOWER(x) ((H)_mm512_castpd512_pd256((__m512d)(x)))
+#define WIDENED(x) ((V)_mm512_castpd256_pd512((__m256d)(x)))
+#endif
+#endif
+
+/* Half vectors of output channels that hold so many: vectors that are not cut have two. */
+static ptrdiff_t NAME(halves_of)(ptrdiff_t outputs)
+{
+#ifdef H
+    return (outputs + LANES / 2 - 1) / (LANES / 2);
+#else
+    return outputs > LANES ? 4 : 2;
+#endif
+}
+
+/* `rows` rows of `columns` pixels of `halves` half vectors of output channels, all sums in registers. input: what the first tap of the first pixel sees; pixels lie `stride` elements apart, rows `jump`. Summed are `runs` runs of `length` taps, `step`
    taps from one to the next. The first `outputs` channels are stored, `far` elements apart, in each the pixels side by side. With `sides`
    the first tap of the first pixel sees column `column` of an image that is `width` wide, and what the first and the last SIDE pixels see
    beyond it is left out. */
@@ -132,19 +158,28 @@ INLINE void NAME(pixels)(const int sides, const int halves, const int rows, cons
                          const REAL *input, ptrdiff_t column, ptrdiff_t width, const Tap *taps, ptrdiff_t runs, ptrdiff_t length,
                          ptrdiff_t step, const REAL *packed, const REAL *bias, REAL *output, ptrdiff_t outputs, ptrdiff_t far)
 {
-    const int count = rows * columns;
+    const int count = rows * columns, whole = halves / 2; /* vectors */
     V sums[TILE][2];
     const V low = NAME(load_some)(bias, 0, outputs), high = NAME(load_some)(bias + LANES, 0, outputs - LANES);
     _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
     {
-        sums[t][0] = low;
-        if (halves == 2)
+        if (whole > 0)
+            sums[t][0] = low;
+        if (whole > 1)
             sums[t][1] = high;
     }
+#ifdef H
+    H rest[TILE]; /* of half a vector */
+    _Pragma("GCC unroll 16") for (int t = 0; t < count; t++) if (halves % 2 > 0)
+        rest[t] = LOWER(whole > 0 ? high : low);
+#endif
     for (ptrdiff_t run = 0; run < runs; run++, taps += step, packed += step * PAIR)
         for (ptrdiff_t tap = 0; tap < length; tap++) {
             const REAL *seen = input + taps[tap].place;
             const V first = NAME(load)(packed + tap * PAIR), second = NAME(load)(packed + tap * PAIR + LANES);
+#ifdef H
+            const H half = *(const NAME(loose_half) *)(packed + tap * PAIR + whole * LANES);
+#endif
             /* What the piece to the right sees last: planes of many channels are more streams than the machine's own prefetcher
                follows. */
             __builtin_prefetch(seen + (2 * columns - 1) * stride);
@@ -152,20 +187,33 @@ INLINE void NAME(pixels)(const int sides, const int halves, const int rows, cons
             {
                 if (sides && (t < SIDE || t >= columns - SIDE) && (size_t)(column + taps[tap].column + t * stride) >= (size_t)width)
                     continue; /* a branch, since it is always taken at the same taps: selecting zeros instead takes longer */
-                const V x = NAME(splat)(seen[t / columns * jump + t % columns * stride]);
-                sums[t][0] += x * first;
-                if (halves == 2)
-                    sums[t][1] += x * second;
+                const REAL pixel = seen[t / columns * jump + t % columns * stride];
+                if (whole > 0)
+                    sums[t][0] += NAME(splat)(pixel) * first;
+                if (whole > 1)
+                    sums[t][1] += NAME(splat)(pixel) * second;
+#ifdef H
+                if (halves % 2 > 0)
+                    rest[t] += (whole > 0 ? LOWER(NAME(splat)(pixel)) : pixel - (H){0}) * half;
+#endif
             }
         }
-    _Pragma("GCC unroll 2") for (int half = 0; half < halves; half++)
+    _Pragma("GCC unroll 2") for (int vector = 0; 2 * vector < halves; vector++)
         _Pragma("GCC unroll 16") for (int at = 0; at < count; at += LANES)
         {
             V block[LANES];
-            _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++) block[i] = at + i < count ? sums[at + i][half] : (V){0};
+            _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++)
+            {
+#ifdef H
+                if (vector == whole)
+                    block[i] = at + i < count ? WIDENED(rest[at + i]) : (V){0};
+                else
+#endif
+                    block[i] = at + i < count ? sums[at + i][vector] : (V){0};
+            }
             NAME(transpose)(block);
-            _Pragma("GCC unroll 16") for (int k = 0; k < LANES; k++) if (half * LANES + k < outputs)
-                NAME(store_first)(output + (half * LANES + k) * far + at, block[k], count - at);
+            _Pragma("GCC unroll 16") for (int k = 0; k < LANES; k++) if (vector * LANES + k < outputs)
+                NAME(store_first)(output + (vector * LANES + k) * far + at, block[k], count - at);
         }
 }
 
@@ -204,17 +252,22 @@ INLINE void NAME(pixels)(const int sides, const int halves, const int rows, cons
 #define ONE_ROW UP_TO_6
 #define TWO_ROWS UP_TO_3
 #endif
-ONE_ROW(PIXELS, 1, 1)
-TWO_ROWS(PIXELS, 1, 2)
-ONE_ROW(PIXELS, 2, 1)
-TWO_ROWS(PIXELS, 2, 2)
-ONE_ROW(SIDES, 1, 1)
-ONE_ROW(SIDES, 2, 1)
-
 #define ENTRY(halves, rows, columns) NAME(pixels_##halves##_##rows##_##columns),
-static void (*const NAME(pixels_of)[2][3][TILE + 1])(GIVEN) = {
-    {{NULL, ONE_ROW(ENTRY, 1, 1)}, {NULL, TWO_ROWS(ENTRY, 1, 2)}, {NULL, ONE_ROW(ENTRY, 1, sides)}},
-    {{NULL, ONE_ROW(ENTRY, 2, 1)}, {NULL, TWO_ROWS(ENTRY, 2, 2)}, {NULL, ONE_ROW(ENTRY, 2, sides)}},
+#define KERNELS(halves) ONE_ROW(PIXELS, halves, 1) TWO_ROWS(PIXELS, halves, 2) ONE_ROW(SIDES, halves, 1)
+#define ENTRIES(halves) {{NULL, ONE_ROW(ENTRY, halves, 1)}, {NULL, TWO_ROWS(ENTRY, halves, 2)}, {NULL, ONE_ROW(ENTRY, halves, sides)}}
+KERNELS(2)
+KERNELS(4)
+#ifdef H
+KERNELS(1)
+KERNELS(3)
+#endif
+static void (*const NAME(pixels_of)[5][3][TILE + 1])(GIVEN) = {
+#ifdef H
+    [1] = ENTRIES(1),
+    [3] = ENTRIES(3),
+#endif
+    [2] = ENTRIES(2),
+    [4] = ENTRIES(4),
 };
 #undef GIVEN
 #undef SAME
@@ -227,7 +280,7 @@ static void NAME(pieces)(const Shape *g, const Plan *plan, const REAL *input, pt
 {
     const ptrdiff_t across = parts(g), far = g->out_height * g->out_width;
     const ptrdiff_t pitch = plan->width, step = g->taps_y * g->taps_x;
-    const int halves = outputs > LANES ? 2 : 1; /* a vector of channels that nobody asked for would take as long as one that is */
+    const ptrdiff_t halves = NAME(halves_of)(outputs); /* channels that nobody asked for would take as long as those that are */
     for (ptrdiff_t piece = first; piece < last; piece++) {
         const ptrdiff_t n = piece / pieces_of(g), p = piece % pieces_of(g) / across * together(g), part = piece % across;
         const ptrdiff_t rows = g->out_height - p < together(g) ? g->out_height - p : together(g);
@@ -246,7 +299,7 @@ static void NAME(pieces)(const Shape *g, const Plan *plan, const REAL *input, pt
         const ptrdiff_t row = p * g->stride_y - (plan->sides ? g->top : 0), column = q * g->stride_x - (plan->sides ? g->left : 0);
         const ptrdiff_t after = column + (columns - 1) * g->stride_x + (g->taps_x - 1) * g->dilation_x;
         const int kind = plan->sides && (column < 0 || after >= g->width) ? 2 : rows - 1;
-        NAME(pixels_of)[halves - 1][kind][columns](g->stride_x, g->stride_y * pitch, input + n * image + row * pitch + column, column,
+        NAME(pixels_of)[halves][kind][columns](g->stride_x, g->stride_y * pitch, input + n * image + row * pitch + column, column,
                                                    g->width, taps + begin * g->taps_x, runs, length, step,
                                                    packed + begin * g->taps_x * PAIR, bias,
                                                    output + n * out_image + p * g->out_width + q, outputs, far);
