@@ -96,7 +96,7 @@ def rows(
     else:
         pieces = pieces_double(&g, threads, images)
         size = work_double(&g, pieces)
-    past = output.nbytes >= PAST and <size_t> &output[0, 0, 0, 0] % VECTOR == 0
+    past = images * g.outputs * g.out_height * g.out_width * sizeof(floating) >= PAST and <size_t> &output[0, 0, 0, 0] % VECTOR == 0
     checks.require_memory(threads * size * sizeof(floating), "cpu.cython_direct's padded copies")
     size = apart(size)
     cdef floating* work = <floating*> scratch(threads * size * sizeof(floating))

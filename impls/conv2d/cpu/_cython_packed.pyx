@@ -9,6 +9,7 @@ cimport openmp
 from cython cimport floating
 from cython.parallel cimport prange, threadid
 from libc.stdlib cimport free
+from libc.string cimport memset
 
 
 cdef extern from *:
@@ -52,6 +53,9 @@ cdef extern from *:
         VECTOR
 
 
+empty, FLOAT, DOUBLE = np.empty, np.dtype(np.float32), np.dtype(np.float64)
+
+
 cdef inline void pack_block(const floating* weight, Py_ssize_t taps, Py_ssize_t outputs, floating* packed) noexcept nogil:
     if floating is float:
         pack_float(weight, taps, outputs, packed)
@@ -84,7 +88,7 @@ def pack(const floating[:, :, :, ::1] weight, Py_ssize_t groups):
     cdef Py_ssize_t lanes = VECTOR // sizeof(floating), taps = weight.shape[1] * weight.shape[2] * weight.shape[3]
     cdef Py_ssize_t outputs = weight.shape[0] // groups, blocks = (outputs + 2 * lanes - 1) // (2 * lanes), job, k
     cdef floating[:, :, ::1] packed = np.empty(
-        (groups * blocks, (taps + lanes - 1) // lanes * lanes, 2 * lanes), np.asarray(weight).dtype
+        (groups * blocks, (taps + lanes - 1) // lanes * lanes, 2 * lanes), np.float32 if floating is float else np.float64
     )
     for job in prange(groups * blocks, nogil=True, schedule="static"):
         k = job // blocks * outputs + job % blocks * 2 * lanes
@@ -92,25 +96,55 @@ def pack(const floating[:, :, :, ::1] weight, Py_ssize_t groups):
     return np.asarray(packed)
 
 
+cdef inline void sum_cut(
+    const Shape* g, const Plan* plan, const floating* input, Py_ssize_t image, const Tap* seen, const floating* weight,
+    const floating* packed, floating* work, const floating* bias, floating* output, Py_ssize_t out_image, Py_ssize_t pieces,
+    Py_ssize_t cuts, Py_ssize_t job,
+) noexcept nogil:
+    """Cut job % cuts of all pieces of block job // cuts of a group's output channels.
+
+    packed: the group's packed weights, or NULL where the block's are to be packed into work.
+    """
+    cdef Py_ssize_t lanes = VECTOR // sizeof(floating), k = job // cuts * 2 * lanes
+    cdef Py_ssize_t taps = g.channels * g.taps_y * g.taps_x, outputs = g.outputs - k
+    cdef const floating* factors = work
+    if packed == NULL:
+        pack_block(weight + k * taps, taps, outputs, work)
+    else:
+        factors = packed + k * ((taps + lanes - 1) // lanes * lanes)
+    sum_pieces(
+        g, plan, input, image, seen, factors, bias + k, output + k * g.out_height * g.out_width, out_image,
+        min(2 * lanes, outputs), pieces * (job % cuts) // cuts, pieces * (job % cuts + 1) // cuts,
+    )
+
+
 def conv2d(
-    const floating[:, :, :, ::1] input, const floating[:, :, :, ::1] weight, const floating[::1] bias,
-    floating[:, :, :, ::1] output, stride, pad, dilation, Py_ssize_t groups, const floating[:, :, ::1] packed=None,
+    const floating[:, :, :, ::1] input, const floating[:, :, :, ::1] weight, const floating[::1] bias, stride, padding, dilation,
+    Py_ssize_t groups, const floating[:, :, ::1] packed=None,
 ):
-    """Fill output (N, K, P, Q); every array C-contiguous and not empty, stride, pad and dilation pairs.
+    """Return the output (N, K, P, Q): every array C-contiguous, bias may be None, settings in their one form.
 
     packed: what pack(weight, groups) returned, where that was done before. Raises MemoryError where the work does not fit.
+    A small layer is summed in the time that a few calls from Python take, or one team of threads: there are few of these.
     """
     cdef Shape g, seen  # what is summed, and what the images are that are copied for it
+    cdef Py_ssize_t below, right
     g.channels, g.height, g.width = weight.shape[1], input.shape[2], input.shape[3]
-    g.outputs, g.out_height, g.out_width = output.shape[1] // groups, output.shape[2], output.shape[3]
-    g.taps_y, g.taps_x = weight.shape[2], weight.shape[3]
-    (g.stride_y, g.stride_x), (g.top, g.left), (g.dilation_y, g.dilation_x) = stride, pad, dilation
+    g.outputs, g.taps_y, g.taps_x = weight.shape[0] // groups, weight.shape[2], weight.shape[3]
+    (g.stride_y, g.stride_x), (g.dilation_y, g.dilation_x) = stride, dilation
+    (g.top, below), (g.left, right) = padding
+    g.out_height = (g.top + g.height + below - g.dilation_y * (g.taps_y - 1) - 1) // g.stride_y + 1
+    g.out_width = (g.left + g.width + right - g.dilation_x * (g.taps_x - 1) - 1) // g.stride_x + 1
+    filled = empty((input.shape[0], weight.shape[0], g.out_height, g.out_width), FLOAT if floating is float else DOUBLE)
+    if input.shape[0] == 0:
+        return filled
+    cdef floating[:, :, :, ::1] output = filled
     seen = g
     cdef Py_ssize_t threads = openmp.omp_get_max_threads(), lanes = VECTOR // sizeof(floating), pair = 2 * lanes
     cdef Py_ssize_t images = input.shape[0], taps = g.channels * g.taps_y * g.taps_x, blocks = (g.outputs + pair - 1) // pair
+    cdef Py_ssize_t image = weight.shape[0] * g.out_height * g.out_width  # from an image's outputs to the next's, and from its pixels:
     cdef Plan plan = plan_of(&g, images, groups, threads, sizeof(floating))
     cdef Py_ssize_t bands = plan.bands, most = plan.images, jobs = pieces_of(&g), plane = plan.height * plan.width
-    cdef Py_ssize_t image = output.shape[1] * g.out_height * g.out_width  # from an image's outputs to the next's, and from its pixels:
     cdef Py_ssize_t next_image = (g.channels if plan.copied else input.shape[1]) * plane
     cdef bint ready = packed is not None
     # A thread that will meet the same weights again keeps them; else blocks take turns in memory that its cache has.
@@ -118,23 +152,33 @@ def conv2d(
     # Numbers of copied images, of each thread where it has its own, and of the weights that it packs.
     cdef Py_ssize_t mine = most * g.channels * plane if plan.copied else 0
     cdef Py_ssize_t factors_size = 0 if ready else (taps + lanes) * pair * (blocks if keeps else 1)
+    cdef Py_ssize_t zeros = weight.shape[0] if bias is None else 0
     cdef Py_ssize_t first, count, block, cuts, group, job, k, i, begin, end, top, bottom
     cdef floating* copies
     cdef floating* work
+    cdef const floating* start
     cdef const floating* source
     cdef const floating* factors
     checks.require_memory(
-        (mine * (threads if plan.own else 1) + threads * factors_size) * sizeof(floating) + input.nbytes + output.nbytes,
+        (
+            mine * (threads if plan.own else 1) + threads * factors_size
+            + images * (image + input.shape[1] * input.shape[2] * input.shape[3])
+        ) * sizeof(floating),
         "cpu.cython_packed's copied images and packed weights",
     )
     cdef Tap* seen_by = <Tap*> scratch(taps * sizeof(Tap))
     cdef Py_ssize_t* packed_for = <Py_ssize_t*> scratch(threads * sizeof(Py_ssize_t))  # the group whose weights a thread has packed
     mine = apart(mine)
     copies = <floating*> scratch(mine * (threads if plan.own else 1) * sizeof(floating))
-    work = <floating*> scratch(threads * factors_size * sizeof(floating))
+    work = <floating*> scratch((threads * factors_size + zeros) * sizeof(floating))
     try:
         if seen_by == NULL or packed_for == NULL or copies == NULL or work == NULL:
             raise MemoryError("cpu.cython_packed's copied images and packed weights do not fit in memory")
+        if zeros > 0:
+            memset(work + threads * factors_size, 0, zeros * sizeof(floating))
+            start = work + threads * factors_size
+        else:
+            start = &bias[0]
         for i in range(taps):
             k = i // (g.taps_y * g.taps_x)
             seen_by[i].column = i % g.taps_x * g.dilation_x
@@ -174,12 +218,14 @@ def conv2d(
                     begin = (count * jobs * (job % bands) + i) // bands
                     end = (count * jobs * (job % bands + 1) + i) // bands
                     sum_pieces(
-                        &g, &plan, source, next_image, seen_by, factors, &bias[k], &output[first, k, 0, 0], image,
+                        &g, &plan, source, next_image, seen_by, factors, start + k, &output[first, k, 0, 0], image,
                         min(pair, g.outputs - block * pair), begin, end,
                     )
                 packed_for[threadid()] = group
-            return
+            return filled
         for group in range(groups):
+            k = group * g.outputs
+            factors = &packed[group * blocks, 0, 0] if ready else NULL
             for first in range(0, images, most):
                 count = min(most, images - first)
                 source = &input[first, group * g.channels, 0, 0]
@@ -192,21 +238,22 @@ def conv2d(
                     source = copies
                 # A block of output channels, cut where there are too few of them for the threads.
                 cuts = max(1, min(count * jobs, (2 * threads + blocks - 1) // blocks if threads > 1 else 1))
-                for job in prange(blocks * cuts, nogil=True, schedule="dynamic", num_threads=threads):
-                    block = job // cuts
-                    k = group * g.outputs + block * pair
-                    if ready:
-                        factors = &packed[group * blocks + block, 0, 0]
-                    else:
-                        pack_block(&weight[k, 0, 0, 0], taps, g.outputs - block * pair, work + threadid() * factors_size)
-                        factors = work + threadid() * factors_size
-                    sum_pieces(
-                        &g, &plan, source, next_image, seen_by, factors, &bias[k], &output[first, k, 0, 0], image,
-                        min(pair, g.outputs - block * pair), count * jobs * (job % cuts) // cuts,
-                        count * jobs * (job % cuts + 1) // cuts,
-                    )
+                if threads == 1:
+                    with nogil:
+                        for job in range(blocks * cuts):
+                            sum_cut(
+                                &g, &plan, source, next_image, seen_by, &weight[k, 0, 0, 0], factors, work, start + k,
+                                &output[first, k, 0, 0], image, count * jobs, cuts, job,
+                            )
+                else:
+                    for job in prange(blocks * cuts, nogil=True, schedule="dynamic", num_threads=threads):
+                        sum_cut(
+                            &g, &plan, source, next_image, seen_by, &weight[k, 0, 0, 0], factors, work + threadid() * factors_size,
+                            start + k, &output[first, k, 0, 0], image, count * jobs, cuts, job,
+                        )
     finally:
         free(seen_by)
         free(packed_for)
         free(copies)
         free(work)
+    return filled
