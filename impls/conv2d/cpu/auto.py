@@ -14,18 +14,18 @@ from impls.conv2d import choice
 @implementation(device="cpu", family="auto", summary="the fastest for the problem, by measurement or rule")
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
-    return _compute(input, weight, bias, stride, padding, dilation, groups, False, False)
+    return _compute(False, False, input, weight, bias, stride, padding, dilation, groups)
 
 
 def convolve(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, exact=False, by_rule=False):
     """The same; exact: by sums of products alone, which round less than transforms; by_rule: whatever was measured."""
-    return _compute(*_check(input, weight, bias, stride, padding, dilation, groups), exact, by_rule)
+    return _compute(exact, by_rule, *_check(input, weight, bias, stride, padding, dilation, groups))
 
 
 _check = conv2d.check  # type: ignore[attr-defined]
 
 
-def _compute(input, weight, bias, stride, padding, dilation, groups, exact, by_rule):
+def _compute(exact, by_rule, input, weight, bias, stride, padding, dilation, groups):
     """With what is picked or, where there is no room for what it lays out, with the next best that finds room."""
     fields = input.shape, weight.shape, stride, padding, dilation, groups, input.dtype, choice.threads(), exact, by_rule
     try:
