@@ -9,7 +9,8 @@ from benchmarks import cell, clock, doubt, threads
 from benchmarks.tasks import Cell
 from benchmarks.types import Skip
 
-PATIENCE = 0.05  # seconds of calls until somebody is too slow: calls are interrupted, and meet the threads of those before
+CALLS = 4  # at least, before somebody is too slow: the first may meet memory that is new to the process, and two a stall,
+PATIENCE = 0.05  # and seconds of calls: calls are interrupted, and meet the threads of those before
 
 
 class Contest:
@@ -51,14 +52,14 @@ class Contest:
     def leave_out(self, names: Sequence[str], factor: float) -> None:
         """Leave out those of the named who take over `factor` times as long for a call as the fastest of all.
 
-        Never for one call alone: the memory of the first output may be new to the process, which takes longer than a filter.
+        By the shortest of their calls, and never for a few alone.
         """
         times = {name: each.block(1) for name, each in self.ready.items()}
         for name in names:
             if name not in times:
                 continue
             calls, spent = 1, times[name]
-            while (ratio := times[name] / min(times.values())) > factor and (calls < 2 or spent < PATIENCE):
+            while (ratio := times[name] / min(times.values())) > factor and (calls < CALLS or spent < PATIENCE):
                 spent += (took := self.ready[name].block(1))
                 times[name], calls = min(times[name], took), calls + 1
             if ratio > factor:

@@ -40,8 +40,8 @@ def table(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Put measurements into the table of this instruction set, in place of those with as many threads.
 
     request: times, a JSON file {label: {name: seconds}}; threads; machine, commit and date in words. Yields {"table": where,
-    "problems": how many are in it, "near": for what share of them the others pick one within 10 % of the fastest, "rules": by
-    rule that names another than cpu.torch, on how many of them, on how many cpu.torch is faster, and by more than 10 %}.
+    "problems": how many are in it, "far": for which of them the others pick one over 10 % slower than the fastest, "rules":
+    by rule that names another than cpu.torch, on how many of them, on how many cpu.torch is faster, and by more than 10 %}.
     """
     from impls.conv2d import choice
 
@@ -57,9 +57,10 @@ def table(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     made.sort(key=lambda one: (one["instruction_set"], one["threads"]))
     path.write_text(HEAD.format(late=choice.LATE) + "".join(map(_text, made)), encoding="utf-8")
     known = [choice.measured(entry) for entry in entries]
-    near = sum(_behind(known[:i] + known[i + 1 :], known[i], found) <= 1.1 for i, found in enumerate(times.values()))
+    labelled = enumerate(times.items())
+    far = [label for i, (label, found) in labelled if _behind(known[:i] + known[i + 1 :], known[i], found) > 1.1]
     rules = _rules(known, times.values())
-    yield {"table": settings["table"], "problems": len(known), "near": near / len(known), "rules": rules}
+    yield {"table": settings["table"], "problems": len(known), "far": far, "rules": rules}
 
 
 def _rules(known: Sequence[Measured], times: Iterable[Mapping[str, float]]) -> dict[str, list[int]]:
