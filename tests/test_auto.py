@@ -208,7 +208,7 @@ def test_a_rule_where_nothing_was_measured(table, there):
     assert "by rule: few channels; nothing was measured with avx9" in str(found)
 
 
-FOR_WIDE_VECTORS = ["n1c15h99w99k16r3s3", "n2c90h99w99k18r3s3t2g2"]
+FOR_WIDE_VECTORS = ["n1c15h99w99k16r3s3", "n1c16h99w99k16r3s3", "n2c90h99w99k18r3s3t2g2"]
 NARROW = ["n9c1h999w999k8r3s3", "n9c1h999w999k8r3s3t2", "n1c8h97w97k8r3s3", "n4c16h999w11k16r3s3g2", "n1c8h300w300k4r3s3t2"]
 PIXELS = (
     "n1c999h99w99k999r1s1",
@@ -240,6 +240,7 @@ WITH_WIDE_VECTORS = {
         ("n9c1h999w999k8r3s3", "few channels"),
         ("n9c1h999w999k8r3s3t2", "large layer"),
         ("n1c16h99w99k16r3s3", "3x3 layer"),
+        ("n1c16h99w99k17r3s3", "3x3 layer"),
         ("n1c15h99w99k16r3s3", "large layer"),  # 40.6 million FLOPs
         ("n2c90h99w99k18r3s3t2g2", "large layer"),
         ("n2c90h99w99k16r3s3t2g2", "large layer"),  # 8 outputs a group
