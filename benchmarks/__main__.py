@@ -4,7 +4,8 @@ try: check and time a shape; prints one JSON event a line, the last of them {"er
 speed: the same for a problem of docs/speed.md, with torch, OpenCV and a copy called as they are; without a request each
 line of standard input is one, and its events end with {"ended": status}.
 profile: one implementation on one problem for a profiler to look at; prints JSON events as well.
-problems, table: what cpu.auto is tuned on, and the table that the measurements become; JSON events as well.
+problems, doubtful, table: what cpu.auto is tuned on, which measurements one process does not settle, and the table that they
+become; JSON events as well.
 doctor: which implementations can run here, what the others lack, versions and thread pools; JSON events as well.
 gallery, curves, stages: pictures of the photograph through the filters by every implementation, of loss and accuracy while
 training, of where the time of preprocess goes; a request chooses "names", "path" and what else benchmarks/pictures.py has.
@@ -25,6 +26,7 @@ def main() -> None:
         "try": attempt,
         "speed": speed,
         "problems": problems,
+        "doubtful": doubtful,
         "table": table,
         "profile": profile,
         "doctor": doctor,
@@ -60,6 +62,12 @@ def problems(request: dict[str, Any]) -> None:
     from benchmarks import tuning
 
     _print(tuning.problems(request))
+
+
+def doubtful(request: dict[str, Any]) -> None:
+    from benchmarks import tuning
+
+    _print(tuning.doubtful(request))
 
 
 def table(request: dict[str, Any]) -> None:

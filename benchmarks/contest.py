@@ -9,8 +9,10 @@ from benchmarks import cell, clock, doubt, threads
 from benchmarks.tasks import Cell
 from benchmarks.types import Skip
 
-CALLS = 4  # at least, before somebody is too slow: the first may meet memory that is new to the process, and two a stall,
-PATIENCE = 0.05  # and seconds of calls: calls are interrupted, and meet the threads of those before
+# Nobody is too slow by fewer calls than these, the first of which may meet memory that is new to the process and two more a
+# stall, nor by fewer seconds of calls: these are interrupted, and meet the threads of those before.
+CALLS = 4
+PATIENCE = 0.05
 
 
 class Contest:
@@ -52,7 +54,7 @@ class Contest:
     def leave_out(self, names: Sequence[str], factor: float) -> None:
         """Leave out those of the named who take over `factor` times as long for a call as the fastest of all.
 
-        By the shortest of their calls, and never for a few alone.
+        By the shortest of CALLS calls at least, which together take PATIENCE seconds.
         """
         times = {name: each.block(1) for name, each in self.ready.items()}
         for name in names:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 SETTINGS = Path(__file__).with_name("tune.toml")
 DEFAULTS = {"stride": 1, "padding": (0, 0), "dilation": 1, "groups": 1}
+NEAR = 1.1  # times as long as the fastest: what is as good
 HEAD = """\
 # What cpu.auto picks by: who is fast on which problem. Written by `make tune`, not by hand.
 # us: medians in microseconds, the fastest first; who took over {late:g} times as long is left out.
@@ -36,18 +37,28 @@ def problems(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield from ({"problem": label} for label in dict.fromkeys(named + drawn))
 
 
+def doubtful(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield {"problem": label} for measurements that all others contradict: they pick one over 10 % slower than the fastest.
+
+    request: times, a JSON file {label: {name: seconds}}.
+    """
+    times = _read(request)
+    late = _behind_others(times)
+    yield from ({"problem": label} for label in times if late[label] > NEAR)
+
+
 def table(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Put measurements into the table of this instruction set, in place of those with as many threads.
 
     request: times, a JSON file {label: {name: seconds}}; threads; machine, commit and date in words. Yields {"table": where,
-    "problems": how many are in it, "far": for which of them the others pick one over 10 % slower than the fastest, "rules":
-    by rule that names another than cpu.torch, on how many of them, on how many cpu.torch is faster, and by more than 10 %}.
+    "problems": how many are in it, "near": for what share of them the others pick one within 10 % of the fastest, "rules": by
+    rule that names another than cpu.torch, on how many of them, on how many cpu.torch is faster, and by more than 10 %}.
     """
     from impls.conv2d import choice
 
     settings = tomllib.loads(SETTINGS.read_text(encoding="utf-8"))
     path = Path(__file__).parents[1] / settings["table"]
-    times = json.loads(Path(request["times"]).read_text(encoding="utf-8"))
+    times = _read(request)
     entries = [_entry(label, found) for label, found in times.items()]
     key = {"instruction_set": choice.instruction_set(), "threads": request["threads"]}
     about = {name: request[name] for name in ("machine", "commit", "date")}
@@ -56,11 +67,22 @@ def table(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     made.append({**key, **about, "problems": entries})
     made.sort(key=lambda one: (one["instruction_set"], one["threads"]))
     path.write_text(HEAD.format(late=choice.LATE) + "".join(map(_text, made)), encoding="utf-8")
-    known = [choice.measured(entry) for entry in entries]
-    labelled = enumerate(times.items())
-    far = [label for i, (label, found) in labelled if _behind(known[:i] + known[i + 1 :], known[i], found) > 1.1]
-    rules = _rules(known, times.values())
-    yield {"table": settings["table"], "problems": len(known), "far": far, "rules": rules}
+    near = sum(late <= NEAR for late in _behind_others(times).values())
+    rules = _rules([choice.measured(entry) for entry in entries], times.values())
+    yield {"table": settings["table"], "problems": len(entries), "near": near / len(entries), "rules": rules}
+
+
+def _read(request: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    return json.loads(Path(request["times"]).read_text(encoding="utf-8"))
+
+
+def _behind_others(times: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """How many times as long as the fastest the pick of all other problems takes on each."""
+    from impls.conv2d import choice
+
+    known = [choice.measured(_entry(label, found)) for label, found in times.items()]
+    every = enumerate(times.items())
+    return {label: _behind(known[:i] + known[i + 1 :], known[i], found) for i, (label, found) in every}
 
 
 def _rules(known: Sequence[Measured], times: Iterable[Mapping[str, float]]) -> dict[str, list[int]]:

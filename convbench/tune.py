@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
 from typing import Any
 
 import click
@@ -16,11 +17,13 @@ from convbench.goals import Goals, Key, Line, Row, Times
 from convbench.project import Project
 
 Lines = Mapping[Key, Sequence[Line]]
+Found = dict[int, dict[str, dict[str, float]]]  # seconds by number of threads, problem and contender
 
 
 def run(project: Project, again: speed.Again, dirty: bool, console: Console) -> list[str]:
     """Measure what is not there yet, or is to be again, then write the table; return what to say of it.
 
+    What one process found is measured in two more where all other problems let expect something else.
     Raises ClickException in one sentence for everything that prevents it, and when it is interrupted: what was measured by
     then is kept.
     """
@@ -36,14 +39,16 @@ def run(project: Project, again: speed.Again, dirty: bool, console: Console) -> 
     # Every number of threads is finished before the next.
     keys = [(label, count) for count in settings["threads"] for label in every]
     failed = speed.measure_all(project, known, store, keys, again, console)
+    # One process is not believed against all that is like it.
     first = {key: lines[:1] for key, lines in speed.read(store.path).items()}
-    said, far = _write(project, store, settings, every, first, console)
-    if far:
-        what = f"on {len(far)} of {len(first)} measurements all others would pick one over 10 % slower than the fastest"
+    doubtful = _doubtful(project, _times(first, settings["threads"], every), console)
+    if doubtful:
+        what = f"on {len(doubtful)} of {len(first)} measurements all others would pick one over 10 % slower than the fastest"
         console.print(f"{what}: they are made in {goals.SEVERAL} processes")
         for process in range(2, goals.SEVERAL + 1):
-            failed += speed.measure_all(project, known, store, far, again, console, process)
-        said, _ = _write(project, store, settings, every, speed.read(store.path), console)
+            failed += speed.measure_all(project, known, store, doubtful, again, console, process)
+    lines = {key: several if key in doubtful else several[:1] for key, several in speed.read(store.path).items()}
+    said = _write(project, store, lines, _times(lines, settings["threads"], every), console)
     if failed:
         raise click.ClickException(
             f"{failed} contenders failed and have no time; the reasons stand above; " + "; ".join(said)
@@ -51,30 +56,41 @@ def run(project: Project, again: speed.Again, dirty: bool, console: Console) -> 
     return said
 
 
-def _write(
-    project: Project, store: speed.Store, settings: dict[str, Any], every: Sequence[str], lines: Lines, console: Console
-) -> tuple[list[str], list[Key]]:
-    """Have the table written, each number of threads by itself; return what to say, and what all others pick badly for."""
-    times, said, far = Times(lines), [], []
-    for count in settings["threads"]:
-        found = {label: measured for label in every if (measured := _times(times, label, count))}
+def _doubtful(project: Project, times: Found, console: Console) -> list[Key]:
+    """The measurements that are not settled by one process."""
+    return [
+        (event["problem"], count)
+        for count, found in times.items()
+        if found
+        for event in _ask(project, "doubtful", found, {}, console)
+    ]
+
+
+def _write(project: Project, store: speed.Store, lines: Lines, times: Found, console: Console) -> list[str]:
+    """Have the table written, each number of threads by itself; return what to say of it."""
+    said = []
+    for count, found in times.items():
         if not found:
             said.append(f"{count} threads: nothing was measured, so the table stays as it is")
             continue
         date = max(lines[label, count][-1]["date"] for label in found)[:10]
-        source = {"machine": store.machine, "commit": store.code.removeprefix("commit "), "date": date}
-        file = project.work / "tune.json"  # more than an argument holds
-        file.write_text(json.dumps(found), encoding="utf-8")
-        request = {"times": str(file), "threads": count, **source}
-        with measure.interruptible(lambda: "the measurements are kept, and the same command writes the table"):
-            for event in suite.ask(project, "table", request, console):
-                far += [(label, count) for label in event["far"]]
-                near = 1 - len(event["far"]) / event["problems"]
-                what = f"{event['table']}, {count} thread{'s' * (count > 1)}: {event['problems']} problems"
-                said.append(f"{what}; picked by the others alone, {near:.0%} get one within 10 % of the fastest")
-                for rule, (of, slower, much) in sorted(event["rules"].items()):
-                    said.append(f"  by rule, {rule}: cpu.torch is faster on {slower} of {of}, by more than 10 % on {much}")
-    return said, far
+        about = {"threads": count, "machine": store.machine, "commit": store.code.removeprefix("commit "), "date": date}
+        for event in _ask(project, "table", found, about, console):
+            what = f"{event['table']}, {count} thread{'s' * (count > 1)}: {event['problems']} problems"
+            said.append(f"{what}; picked by the others alone, {event['near']:.0%} get one within 10 % of the fastest")
+            for rule, (of, slower, much) in sorted(event["rules"].items()):
+                said.append(f"  by rule, {rule}: cpu.torch is faster on {slower} of {of}, by more than 10 % on {much}")
+    return said
+
+
+def _ask(
+    project: Project, verb: str, found: Mapping[str, Any], about: Mapping[str, Any], console: Console
+) -> Iterator[dict[str, Any]]:
+    """What the suite answers of the times of one number of threads."""
+    file = project.work / "tune.json"  # more than an argument holds
+    file.write_text(json.dumps(found), encoding="utf-8")
+    with measure.interruptible(lambda: "the measurements are kept, and the same command writes the table"):
+        yield from suite.ask(project, verb, {"times": str(file), **about}, console)
 
 
 def _settings(project: Project) -> dict[str, Any]:
@@ -87,9 +103,24 @@ def _settings(project: Project) -> dict[str, Any]:
         raise click.ClickException(f"{path.parent.name}/{path.name} cannot be read: {error}") from None
 
 
-def _times(times: Times, label: str, threads: int) -> dict[str, float]:
-    """Seconds of each contender that has a time: by the median of how many times the first one's it is in each process."""
-    found = {name: times.cell(label, threads, name).median for name in times.names(label, threads)}
-    timed = [name for name, time in found.items() if not math.isnan(time) and not name.endswith(goals.PACKED)]
-    ratios = {name: times.ratio(label, threads, timed[0], name) for name in timed}
-    return {name: found[timed[0]] / ratio for name, ratio in ratios.items() if not math.isnan(ratio)}
+def _times(lines: Lines, threads: Sequence[int], every: Sequence[str]) -> Found:
+    """Seconds of everybody who has a time, by number of threads and problem.
+
+    Of several processes it is the median of how many times as fast as the first contender everybody was; who was left out of
+    one was slower there than any time says.
+    """
+    times = Times(lines)
+    measured = {count: {label: _seconds(times, label, count) for label in every} for count in threads}
+    return {count: {label: found for label, found in each.items() if found} for count, each in measured.items()}
+
+
+def _seconds(times: Times, label: str, threads: int) -> dict[str, float]:
+    names = [name for name in times.names(label, threads) if not name.endswith(goals.PACKED)]
+    medians = {name: times.cell(label, threads, name).median for name in names}
+    first = next((name for name in names if not math.isnan(medians[name])), "")
+    processes, found = len(times.lines.get((label, threads), ())), {}
+    for name in names:
+        ratios = times.ratios(label, threads, first, name)
+        if ratio := median([*ratios, *[0.0] * (processes - len(ratios))]):
+            found[name] = medians[first] / ratio
+    return found

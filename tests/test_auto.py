@@ -1,7 +1,6 @@
 """Whom cpu.auto picks: measured problems decide, those most like a call above all, or a rule; explain() tells."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from benchmarks import draw, tuning
 from benchmarks.problems import Problem
 from impls.conv2d import choice
 
-ROOT = Path(__file__).parents[1]
 PROBLEMS = draw.draw(60, seed=7)
 X, W = np.random.default_rng(0).random((2, 1, 32, 9, 9), np.float32)
 COMPILED = choice.instruction_set() is not None

@@ -151,6 +151,15 @@ def test_what_no_output_sees_is_left_out_of_large_batches(threads):
     agrees("cpu.cython_packed", call((16, 40, 57, 58), (100, 40, 1, 1), stride=2, dtype="float32"), threads)
 
 
+@pytest.mark.parametrize("outputs", [8, 16, 24, 40, 56, 72])
+@pytest.mark.parametrize("threads", [1, 5])
+def test_groups_of_several_blocks_of_packed_weights(threads, outputs):
+    for kernel, padding in ((1, 0), (3, 1)):
+        agrees(
+            "cpu.cython_packed", call((2, 51, 9, 11), (3 * outputs, 17, kernel, kernel), padding=padding, groups=3), threads
+        )
+
+
 @pytest.mark.parametrize("name", ["cpu.cython_packed", "cpu.cython_winograd"])
 @settings(max_examples=25, deadline=None)
 @given(st.data())

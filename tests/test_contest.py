@@ -120,16 +120,17 @@ class Scripted:
         self.block = lambda number: self.seconds.pop(0) if len(self.seconds) > 1 else self.seconds[0]
 
 
-def test_nobody_is_left_out_for_one_call():
+def test_nobody_is_left_out_for_a_few_calls():
     contenders = {
         "fast": Scripted(0.01),
-        "slow at first": Scripted(0.3, 0.011),
+        "slow at first": Scripted(0.3, 0.3, 0.3, 0.011),
+        "slow too long": Scripted(0.3, 0.3, 0.3, 0.3, 0.011),
         "slow": Scripted(0.3),
         "slow, not a rival": Scripted(0.3),
     }
     ready = contest.Contest.__new__(contest.Contest)
     ready.ready, ready._results = dict(contenders), {name: {"name": name} for name in contenders}
-    ready.leave_out(["slow at first", "slow", "not there"], 3.0)
+    ready.leave_out(["slow at first", "slow too long", "slow", "not there"], 3.0)
     assert list(ready.ready) == ["fast", "slow at first", "slow, not a rival"]
     assert ready._results["slow"]["reason"] == "left out: a call takes 30 times as long as the fastest's"
 

@@ -68,10 +68,8 @@ def test_measurements_become_a_table(tmp_path, monkeypatch):
         },
     ]
     assert made == {"instruction_set": "avx9", "threads": 1, "machine": "box", "commit": "01234567", "date": "2026-11-21"}
-    assert (said["problems"], said["far"]) == (
-        3,
-        list(times)[:1],
-    )  # for the last two of each other
+    assert (said["problems"], said["near"]) == (3, 2 / 3)  # the last two pick for one another, and badly for the first
+    assert list(tuning.doubtful({"times": str(tmp_path / "times.json")})) == [{"problem": "n1c1h64w64k1r3s3"}]
     assert said["rules"] == {}  # nobody whom a rule names has a time
     small = {"cpu.shift": 1e-4}
     _, tables = write(tmp_path, monkeypatch, {"n1c1h9w9k1r3s3": small}, threads=2)
@@ -114,14 +112,37 @@ def test_the_committed_table_can_be_read():
 
 
 def line(label, process, **seconds):
-    cells = [{"name": name, "status": "ok", "samples": [time]} for name, time in seconds.items()]
+    """What a process found: seconds of everybody, None of who was left out."""
+    cells = [
+        {"name": name, "status": "skipped" if time is None else "ok", "samples": [time]} for name, time in seconds.items()
+    ]
     about = {"date": "2026-11-21", "versions": {}, "wall": 1.0}
     return {"problem": label, "threads": 1, "process": process, "cells": cells, **about}
 
 
-def test_what_all_others_pick_badly_for_is_measured_in_three_processes(tmp_path, monkeypatch):
-    """The first process has one problem odd by chance; the table says what most of three found."""
-    written, measured = [], []
+@pytest.mark.parametrize(
+    ("processes", "seconds"),
+    [
+        ([{"a": 3.0, "b": 4.0}], {"a": 3.0, "b": 4.0}),
+        (
+            [{"a": 3.0, "b": 4.0}, {"a": 8.0, "b": 4.0}, {"a": 2.0, "b": 1.0}],
+            {"a": 3.0, "b": 1.5},
+        ),  # b took half as long in most
+        ([{"a": 1.0, "b": 0.5}, {"a": 1.0, "b": None}, {"a": 1.0, "b": None}], {"a": 1.0}),
+        ([{"a": 1.0, "b": None}, {"a": 1.0, "b": 0.5}, {"a": 1.0, "b": 0.8}], {"a": 1.0, "b": 0.8}),
+        ([{"a": None, "b": 0.5}], {"b": 0.5}),
+        ([{"a": None}], {}),
+    ],
+)
+def test_the_time_of_several_processes(processes, seconds):
+    lines = {("p", 1): [line("p", process, **found) for process, found in enumerate(processes, 1)]}
+    found = tune_command._times(lines, [1, 2], ["p"])
+    assert found == {1: {"p": pytest.approx(seconds)} if seconds else {}, 2: {}}
+
+
+def test_what_all_others_contradict_is_measured_in_three_processes(tmp_path, monkeypatch):
+    """The first process has one problem odd by chance; whatever comes of it, the table is written once, at the end."""
+    asked_for, measured, written = [], [], []
 
     def measure_all(project, known, store, keys, again, console, process=1):
         for label, _ in keys:
@@ -130,12 +151,14 @@ def test_what_all_others_pick_badly_for_is_measured_in_three_processes(tmp_path,
         measured.append((process, [label for label, _ in keys]))
         return 0
 
-    def ask(project, name, request, console):
-        if name == "problems":
+    def ask(project, verb, request, console):
+        asked_for.append(verb)
+        if verb == "problems":
             return [{"problem": label} for label in ("even", "odd", "other")]
+        if verb == "doubtful":
+            return [{"problem": "odd"}]
         written.append(json.loads(Path(request["times"]).read_text()))
-        far = ["odd"] * (written[-1]["odd"]["a"] < written[-1]["odd"]["b"])
-        return [{"table": "auto.toml", "problems": 3, "far": far, "rules": {}}]
+        return [{"table": "auto.toml", "problems": 3, "near": 1.0, "rules": {}}]
 
     chosen = {"sets": [], "random": 3, "seed": 1, "seconds": 0.1, "within": 3.0, "threads": [1], "contenders": ["a", "b"]}
     store = speed.Store(tmp_path / "tune.jsonl", "box", "commit 01234567", "convbench tune")
@@ -145,8 +168,8 @@ def test_what_all_others_pick_badly_for_is_measured_in_three_processes(tmp_path,
     monkeypatch.setattr(suite, "ask", ask)
     said = tune_command.run(SimpleNamespace(work=tmp_path), None, False, Console(quiet=True))
     assert measured == [(1, ["even", "odd", "other"]), (2, ["odd"]), (3, ["odd"])]
-    assert [each["odd"] for each in written] == [{"a": 1.0, "b": 1.5}, {"a": 4.0, "b": 2.0}]
-    assert written[1]["even"] == {"a": 4.0, "b": 2.0}
+    assert asked_for == ["problems", "doubtful", "table"]
+    assert written == [{label: {"a": 4.0, "b": 2.0} for label in ("even", "odd", "other")}]
     assert said == ["auto.toml, 1 thread: 3 problems; picked by the others alone, 100% get one within 10 % of the fastest"]
 
 

@@ -54,9 +54,8 @@ SMALL_PLAIN = 4_000_000  # and at 1x1 without a stride, which torch takes as a p
 # In whose 32 registers of 64 bytes larger layers are mostly faster as well: along channels where there are more than NARROW
 # outputs, along rows of more than NARROW columns where channels and outputs are no more and strides at most APART.
 WIDE = "avx512"
-# Channels in and out from which on the products of a Winograd tile outweigh its transforms; with the widest vectors, two of
-# which its products are made of, only where there are more outputs than one holds.
-MANY = 16
+MANY = 16  # channels in and out from which on the products of a Winograd tile outweigh its transforms
+ONE_WIDE = 16  # outputs that one of the widest vectors holds, which would leave the other half of a Winograd product empty
 
 
 class Problem(NamedTuple):
@@ -313,8 +312,8 @@ def _kind(problem: Problem, instructions: str | None) -> str:
         return "few channels"
     if channels == 1 and outputs > NARROW:
         return "one channel"
-    many = channels >= MANY and outputs >= MANY + wide
-    if kernel == (3, 3) and problem.stride == problem.dilation == (1, 1) and many:
+    many = min(channels, outputs) >= MANY and not (wide and outputs <= ONE_WIDE)
+    if many and kernel == (3, 3) and problem.stride == problem.dilation == (1, 1):
         return "3x3 layer"
     if wide and kernel == (1, 1):
         return "1x1 layer"

@@ -101,7 +101,7 @@ cdef inline void sum_cut(
     const floating* packed, floating* work, const floating* bias, floating* output, Py_ssize_t out_image, Py_ssize_t pieces,
     Py_ssize_t cuts, Py_ssize_t job,
 ) noexcept nogil:
-    """Cut job % cuts of all pieces of block job // cuts of a group's output channels.
+    """Sum a block of output channels of a group, the one of number job // cuts, and of its pieces the share job % cuts.
 
     packed: the group's packed weights, or NULL where the block's are to be packed into work.
     """
@@ -125,7 +125,7 @@ def conv2d(
     """Return the output (N, K, P, Q): every array C-contiguous, bias may be None, settings in their one form.
 
     packed: what pack(weight, groups) returned, where that was done before. Raises MemoryError where the work does not fit.
-    A small layer is summed in the time that a few calls from Python take, or one team of threads: there are few of these.
+    Calls of Python's, and a team of threads though it is one, would take as long as a small 1x1 layer: there are few of them.
     """
     cdef Shape g, seen  # what is summed, and what the images are that are copied for it
     cdef Py_ssize_t below, right
@@ -142,10 +142,10 @@ def conv2d(
     seen = g
     cdef Py_ssize_t threads = openmp.omp_get_max_threads(), lanes = VECTOR // sizeof(floating), pair = 2 * lanes
     cdef Py_ssize_t images = input.shape[0], taps = g.channels * g.taps_y * g.taps_x, blocks = (g.outputs + pair - 1) // pair
-    cdef Py_ssize_t image = weight.shape[0] * g.out_height * g.out_width  # from an image's outputs to the next's, and from its pixels:
+    cdef Py_ssize_t image = weight.shape[0] * g.out_height * g.out_width  # from an image's outputs to the next's
     cdef Plan plan = plan_of(&g, images, groups, threads, sizeof(floating))
     cdef Py_ssize_t bands = plan.bands, most = plan.images, jobs = pieces_of(&g), plane = plan.height * plan.width
-    cdef Py_ssize_t next_image = (g.channels if plan.copied else input.shape[1]) * plane
+    cdef Py_ssize_t next_image = (g.channels if plan.copied else input.shape[1]) * plane  # and from what is read of it
     cdef bint ready = packed is not None
     # A thread that will meet the same weights again keeps them; else blocks take turns in memory that its cache has.
     cdef bint keeps = plan.own and most < images
@@ -257,3 +257,7 @@ def conv2d(
         free(copies)
         free(work)
     return filled
+
+
+# By bytes of a number: having the arrays' own found by them takes a good part of a small layer's time.
+KERNELS = {4: conv2d["float"], 8: conv2d["double"]}

@@ -124,7 +124,7 @@ static void NAME(pack)(const REAL *weight, ptrdiff_t taps, ptrdiff_t outputs, RE
 }
 
 #undef H
-#undef LOWER
+#undef HALF_OF
 #undef WIDENED
 #if VECTOR == 64
 /* Half a vector, which takes half the time where the machine works at half its vectors' width, and never longer. */
@@ -132,10 +132,10 @@ static void NAME(pack)(const REAL *weight, ptrdiff_t taps, ptrdiff_t outputs, RE
 typedef REAL H __attribute__((vector_size(VECTOR / 2)));
 typedef REAL NAME(loose_half) __attribute__((vector_size(VECTOR / 2), aligned(SIZE), may_alias));
 #if SIZE == 4
-#define LOWER(x) ((H)_mm512_castps512_ps256((__m512)(x)))
+#define HALF_OF(x) ((H)_mm512_castps512_ps256((__m512)(x)))
 #define WIDENED(x) ((V)_mm512_castps256_ps512((__m256)(x)))
 #else
-#define LOWER(x) ((H)_mm512_castpd512_pd256((__m512d)(x)))
+#define HALF_OF(x) ((H)_mm512_castpd512_pd256((__m512d)(x)))
 #define WIDENED(x) ((V)_mm512_castpd256_pd512((__m256d)(x)))
 #endif
 #endif
@@ -150,10 +150,11 @@ static ptrdiff_t NAME(halves_of)(ptrdiff_t outputs)
 #endif
 }
 
-/* `rows` rows of `columns` pixels of `halves` half vectors of output channels, all sums in registers. input: what the first tap of the first pixel sees; pixels lie `stride` elements apart, rows `jump`. Summed are `runs` runs of `length` taps, `step`
-   taps from one to the next. The first `outputs` channels are stored, `far` elements apart, in each the pixels side by side. With `sides`
-   the first tap of the first pixel sees column `column` of an image that is `width` wide, and what the first and the last SIDE pixels see
-   beyond it is left out. */
+/* `rows` rows of `columns` pixels of `halves` half vectors of output channels, all sums in registers. input: what the first tap of the
+   first pixel sees; pixels lie `stride` elements apart, rows `jump`. Summed are `runs` runs of `length` taps, `step` taps from one to the
+   next. The first `outputs` channels are stored, `far` elements apart, in each the pixels side by side. With `sides` the first tap of the
+   first pixel sees column `column` of an image that is `width` wide, and what the first and the last SIDE pixels see beyond it is left
+   out. */
 INLINE void NAME(pixels)(const int sides, const int halves, const int rows, const int columns, const ptrdiff_t stride, ptrdiff_t jump,
                          const REAL *input, ptrdiff_t column, ptrdiff_t width, const Tap *taps, ptrdiff_t runs, ptrdiff_t length,
                          ptrdiff_t step, const REAL *packed, const REAL *bias, REAL *output, ptrdiff_t outputs, ptrdiff_t far)
@@ -171,14 +172,14 @@ INLINE void NAME(pixels)(const int sides, const int halves, const int rows, cons
 #ifdef H
     H rest[TILE]; /* of half a vector */
     _Pragma("GCC unroll 16") for (int t = 0; t < count; t++) if (halves % 2 > 0)
-        rest[t] = LOWER(whole > 0 ? high : low);
+        rest[t] = HALF_OF(whole > 0 ? high : low);
 #endif
     for (ptrdiff_t run = 0; run < runs; run++, taps += step, packed += step * PAIR)
         for (ptrdiff_t tap = 0; tap < length; tap++) {
             const REAL *seen = input + taps[tap].place;
-            const V first = NAME(load)(packed + tap * PAIR), second = NAME(load)(packed + tap * PAIR + LANES);
+            const V first = NAME(load)(packed + tap * PAIR), second = whole > 1 ? NAME(load)(packed + tap * PAIR + LANES) : first;
 #ifdef H
-            const H half = *(const NAME(loose_half) *)(packed + tap * PAIR + whole * LANES);
+            const H half = halves % 2 > 0 ? (H)*(const NAME(loose_half) *)(packed + tap * PAIR + whole * LANES) : (H){0};
 #endif
             /* What the piece to the right sees last: planes of many channels are more streams than the machine's own prefetcher
                follows. */
@@ -194,7 +195,7 @@ INLINE void NAME(pixels)(const int sides, const int halves, const int rows, cons
                     sums[t][1] += NAME(splat)(pixel) * second;
 #ifdef H
                 if (halves % 2 > 0)
-                    rest[t] += (whole > 0 ? LOWER(NAME(splat)(pixel)) : pixel - (H){0}) * half;
+                    rest[t] += (whole > 0 ? HALF_OF(NAME(splat)(pixel)) : pixel - (H){0}) * half;
 #endif
             }
         }

@@ -17,9 +17,6 @@ import numpy as np
 import impls.conv2d.cpu._cython_packed as _cython_packed  # type: ignore[import-not-found]
 from impls.contract import implementation
 
-# By bytes of a number: having the arrays' own found by them takes a good part of a small layer's time.
-_KERNELS = {4: _cython_packed.conv2d["float"], 8: _cython_packed.conv2d["double"]}
-
 
 @implementation(device="cpu", family="direct", summary="Cython: packed weights, blocked in vector registers, OpenMP")
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
@@ -36,5 +33,5 @@ def prepare(weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 
 def _compute(input, weight, bias, stride, padding, dilation, groups, packed):
     start = None if bias is None else np.ascontiguousarray(bias)
-    kernel = _KERNELS[input.itemsize]
+    kernel = _cython_packed.KERNELS[input.itemsize]
     return kernel(np.ascontiguousarray(input), weight, start, stride, padding, dilation, groups, packed)
