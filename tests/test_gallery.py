@@ -97,8 +97,8 @@ def test_the_command_says_what_it_draws_and_where(tmp_path):
         (["gallery", json.dumps({"name": ["cpu.shift"]})], "no gallery: a request has names and path, not name"),
         (["gallery", "cpu.shift"], "the request is not JSON"),
         (["gallery", "[]"], "the request is no JSON object"),
-        (["galery"], "no verb is called 'galery'; there are try, speed, problems, table, profile, doctor, gallery"),
-        ([], "there are try, speed, problems, table, profile, doctor, gallery"),
+        (["galery"], "no verb is called 'galery'; there are try, speed, problems, doubtful, table, profile, doctor, gallery"),
+        ([], "there are try, speed, problems, doubtful, table, profile, doctor, gallery"),
     ],
 )
 def test_errors_in_a_sentence(arguments, words):
