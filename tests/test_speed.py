@@ -42,21 +42,26 @@ problems = ["n1c1h8w9k1r3s3p1"]
 FIRST, SECOND = "n1c1h9w9k1r3s3p1", "n1c1h8w9k1r3s3p1"
 
 
-@pytest.fixture
-def project(tmp_path):
-    """A project with this suite and goals of its own, everything committed."""
-    folder = tmp_path / "project"
+def with_suite(folder, files):
+    """Make a project with this suite and these files, everything committed."""
     shutil.copytree(ROOT / "benchmarks", folder / "benchmarks", ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "benchmarks" / "speed.toml").write_text(GOALS)
-    (folder / "impls").mkdir()
-    (folder / "impls" / "kernel.py").write_text("")  # for git; what runs is the installed one
-    (folder / "docs").mkdir()
-    (folder / "docs" / "speed.md").write_text(DOCS)
-    (folder / "asv.conf.json").write_text('{"version": 1, "project": "other", "repo": "."}')
-    (folder / ".gitignore").write_text(".convbench\n__pycache__\n")
+    own = {
+        "impls/kernel.py": "",  # for git; what runs is the installed one
+        "asv.conf.json": '{"version": 1, "project": "other", "repo": "."}',
+        ".gitignore": ".convbench\n__pycache__\n",
+    }
+    for name, text in {**own, **files}.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
     git(folder, "init", "--quiet")
     commit(folder, "first")
     return folder
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A project with this suite and goals of its own, everything committed."""
+    return with_suite(tmp_path / "project", {"benchmarks/speed.toml": GOALS, "docs/speed.md": DOCS})
 
 
 def stored(folder):

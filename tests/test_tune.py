@@ -4,7 +4,6 @@ import itertools
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from rich.console import Console
 from test_auto import asked, needs_compiled
 from test_cli_errors import settings
 from test_commits import commit, git
+from test_speed import with_suite
 
 import impls
 from benchmarks import draw, tuning
@@ -26,8 +26,6 @@ from benchmarks.problems import Problem
 from convbench import speed, suite
 from convbench import tune as tune_command
 from impls.conv2d import choice
-
-ROOT = Path(__file__).parents[1]
 
 
 @given(st.integers(0, 1000))
@@ -191,16 +189,9 @@ contenders = ["cpu.cython_direct", "cpu.cython_packed"]
 @pytest.fixture
 def project(tmp_path):
     """A project with this suite, something small to tune and no table, everything committed."""
-    folder = tmp_path / "project"
-    shutil.copytree(ROOT / "benchmarks", folder / "benchmarks", ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "benchmarks" / "tune.toml").write_text(SETTINGS)
-    (folder / "benchmarks" / "sets" / "mnist.toml").write_text("".join(f'[[problem]]\nlabel = "{one}"\n' for one in LABELS))
+    problems = "".join(f'[[problem]]\nlabel = "{one}"\n' for one in LABELS)
+    folder = with_suite(tmp_path / "project", {"benchmarks/tune.toml": SETTINGS, "benchmarks/sets/mnist.toml": problems})
     (folder / "impls" / "conv2d" / "cpu").mkdir(parents=True)
-    (folder / "impls" / "kernel.py").write_text("")  # for git; what runs is the installed one
-    (folder / "asv.conf.json").write_text('{"version": 1, "project": "other", "repo": "."}')
-    (folder / ".gitignore").write_text(".convbench\n__pycache__\n")
-    git(folder, "init", "--quiet")
-    commit(folder, "first")
     return folder
 
 
