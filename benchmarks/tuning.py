@@ -42,8 +42,10 @@ def doubtful(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
     request: times, a JSON file {label: {name: seconds}}.
     """
+    from impls.conv2d import choice
+
     times = _read(request)
-    late = _behind_others(times)
+    late = _behind_others([choice.measured(_entry(label, found)) for label, found in times.items()], times)
     yield from ({"problem": label} for label in times if late[label] > NEAR)
 
 
@@ -67,22 +69,20 @@ def table(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     made.append({**key, **about, "problems": entries})
     made.sort(key=lambda one: (one["instruction_set"], one["threads"]))
     path.write_text(HEAD.format(late=choice.LATE) + "".join(map(_text, made)), encoding="utf-8")
-    near = sum(late <= NEAR for late in _behind_others(times).values())
-    rules = _rules([choice.measured(entry) for entry in entries], times.values())
-    yield {"table": settings["table"], "problems": len(entries), "near": near / len(entries), "rules": rules}
+    known = [choice.measured(entry) for entry in entries]
+    near = sum(late <= NEAR for late in _behind_others(known, times).values())
+    rules = _rules(known, times.values())
+    yield {"table": settings["table"], "problems": len(known), "near": near / len(known), "rules": rules}
 
 
 def _read(request: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     return json.loads(Path(request["times"]).read_text(encoding="utf-8"))
 
 
-def _behind_others(times: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+def _behind_others(known: Sequence[Measured], times: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     """How many times as long as the fastest the pick of all other problems takes on each."""
-    from impls.conv2d import choice
-
-    known = [choice.measured(_entry(label, found)) for label, found in times.items()]
     every = enumerate(times.items())
-    return {label: _behind(known[:i] + known[i + 1 :], known[i], found) for i, (label, found) in every}
+    return {label: _behind([*known[:i], *known[i + 1 :]], known[i], found) for i, (label, found) in every}
 
 
 def _rules(known: Sequence[Measured], times: Iterable[Mapping[str, float]]) -> dict[str, list[int]]:
