@@ -64,17 +64,18 @@ def pack(const floating[:, :, :, ::1] weight, Py_ssize_t groups):
     cdef Shape g
     g.channels, g.out_height, g.out_width = weight.shape[1], 1, 1
     cdef Grouping w = grouping_float(&g, 1) if floating is float else grouping_double(&g, 1)
-    cdef Py_ssize_t pair = 2 * VECTOR // sizeof(floating), outputs = weight.shape[0] // groups, job, k
+    cdef Py_ssize_t pair = 2 * VECTOR // sizeof(floating), outputs = weight.shape[0] // groups, job, k, count
     cdef Py_ssize_t blocks = (outputs + pair - 1) // pair
     cdef floating[:, ::1] packed = np.empty(
         (groups * blocks, factors_area_float(&w) if floating is float else factors_area_double(&w)), np.asarray(weight).dtype
     )
     for job in prange(groups * blocks, nogil=True, schedule="static"):
         k = job % blocks * pair
+        count = min(pair, outputs - k)
         if floating is float:
-            transform_weights_float(&g, &weight[job // blocks * outputs + k, 0, 0, 0], outputs - k, 0, w.blocks, &packed[job, 0])
+            transform_weights_float(&g, &weight[job // blocks * outputs + k, 0, 0, 0], count, 0, w.blocks, &packed[job, 0])
         else:
-            transform_weights_double(&g, &weight[job // blocks * outputs + k, 0, 0, 0], outputs - k, 0, w.blocks, &packed[job, 0])
+            transform_weights_double(&g, &weight[job // blocks * outputs + k, 0, 0, 0], count, 0, w.blocks, &packed[job, 0])
     return np.asarray(packed)
 
 

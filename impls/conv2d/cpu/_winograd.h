@@ -81,13 +81,13 @@ INLINE void NAME(weights3)(const V g[3], V t[6])
     t[5] = g[2];
 }
 
-/* Fill factors (36, blocks * LANES, PAIR) from the weights (K, C, 3, 3) of `outputs` output channels, for `blocks` blocks of input
-   channels from `first` on; zeros for channels beyond. */
+/* Fill factors (36, blocks * LANES, PAIR) from the weights (K, C, 3, 3) of `outputs` output channels, at most PAIR, for `blocks` blocks of
+   input channels from `first` on; zeros for channels beyond, but nothing for a vector of outputs that are all beyond. */
 static void NAME(transform_weights)(const Shape *g, const REAL *weight, ptrdiff_t outputs, ptrdiff_t first, ptrdiff_t blocks,
                                     REAL *factors)
 {
     const ptrdiff_t length = g->channels * 9, far = STEP(blocks);
-    for (int half = 0; half < 2; half++)
+    for (int half = 0; half * LANES < outputs; half++)
         for (ptrdiff_t block = first; block < first + blocks; block++) {
             V taps[9 * LANES]; /* of LANES channels, as vectors of output channels */
             _Pragma("GCC unroll 1") for (int part = 0; part < 9; part++)
@@ -172,74 +172,84 @@ static void NAME(transform_tiles)(const Shape *g, const Grouping *w, const REAL 
 }
 
 /* products (count, PAIR) = tiles (blocks, size, LANES) times factors (blocks * LANES, PAIR), all of it in registers; added to what is
-   there where `more` says so. */
-INLINE void NAME(multiply)(const int count, ptrdiff_t size, ptrdiff_t blocks, const REAL *tiles, const REAL *factors, REAL *products,
-                           int more)
+   there where `more` says so. Of each PAIR outputs the first `vectors` vectors alone. */
+INLINE void NAME(multiply)(const int count, const int vectors, ptrdiff_t size, ptrdiff_t blocks, const REAL *tiles,
+                           const REAL *factors, REAL *products, int more)
 {
     V sums[TILE][2];
     _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
-    {
-        sums[t][0] = more ? NAME(load)(products + t * PAIR) : (V){0};
-        sums[t][1] = more ? NAME(load)(products + t * PAIR + LANES) : (V){0};
-    }
+        _Pragma("GCC unroll 2") for (int half = 0; half < vectors; half++)
+            sums[t][half] = more ? NAME(load)(products + t * PAIR + half * LANES) : (V){0};
     for (ptrdiff_t block = 0; block < blocks; block++, tiles += size * LANES)
         _Pragma("GCC unroll 2") for (int c = 0; c < LANES; c++, factors += PAIR)
         {
-            const V low = NAME(load)(factors), high = NAME(load)(factors + LANES);
+            V outputs[2];
+            _Pragma("GCC unroll 2") for (int half = 0; half < vectors; half++) outputs[half] = NAME(load)(factors + half * LANES);
             _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
             {
                 const V x = NAME(splat)(tiles[t * LANES + c]);
-                sums[t][0] += x * low;
-                sums[t][1] += x * high;
+                _Pragma("GCC unroll 2") for (int half = 0; half < vectors; half++) sums[t][half] += x * outputs[half];
             }
         }
     _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
-    {
-        NAME(store)(products + t * PAIR, sums[t][0]);
-        NAME(store)(products + t * PAIR + LANES, sums[t][1]);
-    }
+        _Pragma("GCC unroll 2") for (int half = 0; half < vectors; half++)
+            NAME(store)(products + t * PAIR + half * LANES, sums[t][half]);
 }
 
-#define MULTIPLY(count)                                                                                                \
-    static void NAME(multiply_##count)(ptrdiff_t size, ptrdiff_t blocks, const REAL *tiles, const REAL *factors,       \
-                                       REAL *products, int more)                                                       \
+#define MULTIPLY(count, vectors)                                                                                       \
+    static void NAME(multiply_##count##_by_##vectors)(ptrdiff_t size, ptrdiff_t blocks, const REAL *tiles,             \
+                                                      const REAL *factors, REAL *products, int more)                   \
     {                                                                                                                  \
-        NAME(multiply)(count, size, blocks, tiles, factors, products, more);                                           \
+        NAME(multiply)(count, vectors, size, blocks, tiles, factors, products, more);                                  \
     }
-MULTIPLY(1)
-MULTIPLY(2)
-MULTIPLY(3)
-MULTIPLY(4)
-MULTIPLY(5)
-MULTIPLY(6)
+MULTIPLY(1, 1)
+MULTIPLY(1, 2)
+MULTIPLY(2, 1)
+MULTIPLY(2, 2)
+MULTIPLY(3, 1)
+MULTIPLY(3, 2)
+MULTIPLY(4, 1)
+MULTIPLY(4, 2)
+MULTIPLY(5, 1)
+MULTIPLY(5, 2)
+MULTIPLY(6, 1)
+MULTIPLY(6, 2)
 #if TILE == 14
-MULTIPLY(7)
-MULTIPLY(8)
-MULTIPLY(9)
-MULTIPLY(10)
-MULTIPLY(11)
-MULTIPLY(12)
-MULTIPLY(13)
-MULTIPLY(14)
+MULTIPLY(7, 1)
+MULTIPLY(7, 2)
+MULTIPLY(8, 1)
+MULTIPLY(8, 2)
+MULTIPLY(9, 1)
+MULTIPLY(9, 2)
+MULTIPLY(10, 1)
+MULTIPLY(10, 2)
+MULTIPLY(11, 1)
+MULTIPLY(11, 2)
+MULTIPLY(12, 1)
+MULTIPLY(12, 2)
+MULTIPLY(13, 1)
+MULTIPLY(13, 2)
+MULTIPLY(14, 1)
+MULTIPLY(14, 2)
 #endif
 
-static void (*const NAME(multiplies)[])(ptrdiff_t, ptrdiff_t, const REAL *, const REAL *, REAL *, int) = {
-    NULL,
-    NAME(multiply_1),
-    NAME(multiply_2),
-    NAME(multiply_3),
-    NAME(multiply_4),
-    NAME(multiply_5),
-    NAME(multiply_6),
+static void (*const NAME(multiplies)[][2])(ptrdiff_t, ptrdiff_t, const REAL *, const REAL *, REAL *, int) = {
+    {NULL, NULL},
+    {NAME(multiply_1_by_1), NAME(multiply_1_by_2)},
+    {NAME(multiply_2_by_1), NAME(multiply_2_by_2)},
+    {NAME(multiply_3_by_1), NAME(multiply_3_by_2)},
+    {NAME(multiply_4_by_1), NAME(multiply_4_by_2)},
+    {NAME(multiply_5_by_1), NAME(multiply_5_by_2)},
+    {NAME(multiply_6_by_1), NAME(multiply_6_by_2)},
 #if TILE == 14
-    NAME(multiply_7),
-    NAME(multiply_8),
-    NAME(multiply_9),
-    NAME(multiply_10),
-    NAME(multiply_11),
-    NAME(multiply_12),
-    NAME(multiply_13),
-    NAME(multiply_14),
+    {NAME(multiply_7_by_1), NAME(multiply_7_by_2)},
+    {NAME(multiply_8_by_1), NAME(multiply_8_by_2)},
+    {NAME(multiply_9_by_1), NAME(multiply_9_by_2)},
+    {NAME(multiply_10_by_1), NAME(multiply_10_by_2)},
+    {NAME(multiply_11_by_1), NAME(multiply_11_by_2)},
+    {NAME(multiply_12_by_1), NAME(multiply_12_by_2)},
+    {NAME(multiply_13_by_1), NAME(multiply_13_by_2)},
+    {NAME(multiply_14_by_1), NAME(multiply_14_by_2)},
 #endif
 };
 
@@ -331,8 +341,9 @@ static int NAME(finish)(const Shape *g, const Grouping *w, const REAL *groups, c
             const ptrdiff_t tiles = w->parts == 1 ? w->tiles_x : w->tiles_x - column < w->size ? w->tiles_x - column : w->size;
             REAL *held = products + (few ? group - first : 0) * 36 * w->size * PAIR;
             for (int i = 0; i < 36; i++)
-                NAME(multiplies)[rows * tiles](w->size, blocks, groups + (group * 36 + i) * AREA(w) + block * w->size * LANES,
-                                               factors + i * STEP(blocks), held + i * w->size * PAIR, block > 0);
+                NAME(multiplies)[rows * tiles][outputs > LANES](
+                    w->size, blocks, groups + (group * 36 + i) * AREA(w) + block * w->size * LANES, factors + i * STEP(blocks),
+                    held + i * w->size * PAIR, block > 0);
             if (block + blocks == w->blocks)
                 lost |= NAME(outputs_of)(g, w, held, group, row + begin, rows, tiles, outputs, bias, output, image, wide);
         }

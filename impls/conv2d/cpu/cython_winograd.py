@@ -3,9 +3,9 @@
 Lavin and Gray, arXiv 1509.09308; the points 0, 1, -1, 2, -2 and infinity. Every 6x6 tile of the image is transformed, its
 36 numbers are multiplied channel by channel as 36 matrix products, and 4x4 outputs come back: 36 products where the
 definition has 144, so a quarter of 2 N K P Q (C/g) R S FLOPs and the transforms. Vectors run along the channels throughout:
-a transform is then a few sums of vectors, and a product of 14 tiles by two vectors of output channels stays in registers.
-In all, extra memory: 4 MB of transformed tiles, or a group of them for each thread where that is more, and for each thread
-0.3 MB of products and 36 (C/g) transformed weights for each of 32 output channels. Rounds more than a direct sum.
+a transform is then a few sums of vectors, and a product of 14 tiles by one or two vectors of output channels stays in
+registers. In all, extra memory: 4 MB of transformed tiles, or a group of them for each thread where that is more, and for
+each thread 0.3 MB of products and 36 (C/g) transformed weights for each of 32 output channels. Rounds more than a direct sum.
 """
 
 import numpy as np
