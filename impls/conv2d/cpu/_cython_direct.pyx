@@ -45,8 +45,12 @@ cdef extern from *:
     Py_ssize_t depthwise_bands_double(const Shape*, Py_ssize_t, Py_ssize_t) nogil
     Py_ssize_t depthwise_work_float(const Shape*, Py_ssize_t) nogil
     Py_ssize_t depthwise_work_double(const Shape*, Py_ssize_t) nogil
-    void depthwise_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, float*) nogil
-    void depthwise_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, double*) nogil
+    Py_ssize_t depthwise_weights_float(const Shape*) nogil
+    Py_ssize_t depthwise_weights_double(const Shape*) nogil
+    void depthwise_transpose_float(const Shape*, const float*, Py_ssize_t, float*) nogil
+    void depthwise_transpose_double(const Shape*, const double*, Py_ssize_t, double*) nogil
+    void depthwise_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, const float*, float*) nogil
+    void depthwise_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, const double*, double*) nogil
     void* scratch(size_t) nogil
     Py_ssize_t apart(Py_ssize_t) nogil
     enum:
@@ -134,33 +138,54 @@ def channels(
     g.outputs, g.out_height, g.out_width = 1, output.shape[2], output.shape[3]
     g.taps_y, g.taps_x = weight.shape[2], weight.shape[3]
     (g.stride_y, g.stride_x), (g.top, g.left), (g.dilation_y, g.dilation_x) = stride, pad, dilation
-    cdef Py_ssize_t threads = openmp.omp_get_max_threads(), lanes = VECTOR // sizeof(floating), size, bands, job, n, c
-    cdef Py_ssize_t blocks = (groups + lanes - 1) // lanes, images = output.shape[0]
+    cdef Py_ssize_t threads = openmp.omp_get_max_threads(), lanes = VECTOR // sizeof(floating), size, area, bands, job, n, c, k, count
+    cdef Py_ssize_t blocks = (groups + lanes - 1) // lanes, images = output.shape[0], kept
     if floating is float:
         bands = depthwise_bands_float(&g, threads, images * blocks)
         size = apart(depthwise_work_float(&g, bands))
+        area = depthwise_weights_float(&g)
     else:
         bands = depthwise_bands_double(&g, threads, images * blocks)
         size = apart(depthwise_work_double(&g, bands))
-    checks.require_memory(threads * size * sizeof(floating), "cpu.cython_direct's bands of a vector of channels")
+        area = depthwise_weights_double(&g)
+    kept = blocks if images * bands > 1 else 1  # of whose weights a thread keeps what it transposed
+    needed = threads * (size + kept * area) * sizeof(floating)
+    checks.require_memory(needed, "cpu.cython_direct's bands and weights of vectors of channels")
     cdef floating* work = <floating*> scratch(threads * size * sizeof(floating))
+    cdef floating* weights = <floating*> scratch(threads * kept * area * sizeof(floating))
+    cdef Py_ssize_t* held = <Py_ssize_t*> scratch(threads * kept * sizeof(Py_ssize_t))  # the first of their channels, or -1
+    cdef floating* factors
+    cdef const floating* next
     try:
-        if work == NULL:
-            raise MemoryError("cpu.cython_direct's bands of a vector of channels do not fit in memory")
+        if work == NULL or weights == NULL or held == NULL:
+            raise MemoryError("cpu.cython_direct's bands and weights of vectors of channels do not fit in memory")
+        for k in range(threads * kept):
+            held[k] = -1
         for job in prange(images * blocks * bands, nogil=True, schedule="static", num_threads=threads):
             n = job // bands // blocks
             c = job // bands % blocks * lanes
+            k = threadid() * kept + c // lanes % kept
+            factors = weights + k * area
+            count = min(lanes, groups - c)
+            next = NULL
+            if bands == 1 and job + 1 < images * blocks:
+                next = &input[(job + 1) // blocks, (job + 1) % blocks * lanes, 0, 0]
             if floating is float:
+                if held[k] != c:
+                    depthwise_transpose_float(&g, &weight[c, 0, 0, 0], count, factors)
                 depthwise_float(
-                    &g, &input[n, c, 0, 0], &weight[c, 0, 0, 0], &bias[c], &output[n, c, 0, 0], min(lanes, groups - c),
-                    g.out_height * (job % bands) // bands, g.out_height * (job % bands + 1) // bands, bands,
-                    work + threadid() * size,
+                    &g, &input[n, c, 0, 0], factors, &bias[c], &output[n, c, 0, 0], count, g.out_height * (job % bands) // bands,
+                    g.out_height * (job % bands + 1) // bands, bands, next, work + threadid() * size,
                 )
             else:
+                if held[k] != c:
+                    depthwise_transpose_double(&g, &weight[c, 0, 0, 0], count, factors)
                 depthwise_double(
-                    &g, &input[n, c, 0, 0], &weight[c, 0, 0, 0], &bias[c], &output[n, c, 0, 0], min(lanes, groups - c),
-                    g.out_height * (job % bands) // bands, g.out_height * (job % bands + 1) // bands, bands,
-                    work + threadid() * size,
+                    &g, &input[n, c, 0, 0], factors, &bias[c], &output[n, c, 0, 0], count, g.out_height * (job % bands) // bands,
+                    g.out_height * (job % bands + 1) // bands, bands, next, work + threadid() * size,
                 )
+            held[k] = c
     finally:
         free(work)
+        free(weights)
+        free(held)

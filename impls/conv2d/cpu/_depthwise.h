@@ -25,11 +25,14 @@ static ptrdiff_t NAME(depthwise_image)(const Shape *g, ptrdiff_t bands)
     return LANES * ROWS_SEEN(g, (g->out_height + bands - 1) / bands) * NAME(padded_width)(g);
 }
 
-/* Elements of work: that image, of a vector of channels, the weights, and the sums, whose last are transposed with what lies behind. */
+/* Elements of the weights of a vector of channels. */
+static ptrdiff_t NAME(depthwise_weights)(const Shape *g) { return LANES * UP(g->taps_y * g->taps_x); }
+
+/* Elements of work: that image, of a vector of channels, and the sums, whose last are transposed with what lies behind. */
 static ptrdiff_t NAME(depthwise_work)(const Shape *g, ptrdiff_t bands)
 {
     const ptrdiff_t sums = (g->out_height + bands - 1) / bands * g->out_width;
-    return NAME(depthwise_image)(g, bands) + LANES * (sums + LANES + UP(g->taps_y * g->taps_x));
+    return NAME(depthwise_image)(g, bands) + LANES * (sums + LANES);
 }
 
 /* The first `count`, at most LANES, columns of a matrix, whose rows are channels and lie `far` elements apart, as vectors of channels. */
@@ -51,16 +54,16 @@ INLINE ptrdiff_t NAME(until_aligned)(const REAL *at, const REAL *end)
 /* Sums of a row side by side: enough to hide the time that each takes, few enough for the registers of any machine. */
 #define TOGETHER 7
 #define SUMS_ARGUMENTS                                                                                                 \
-    const Shape *g, const REAL *seen, ptrdiff_t width, const REAL *factors, V start, REAL *target
+    const Shape *g, ptrdiff_t taps_y, const REAL *seen, ptrdiff_t width, const REAL *factors, V start, REAL *target
 typedef void NAME(sums)(SUMS_ARGUMENTS);
 
-/* `count` of them. Where the compiler knows how many taps a row of the kernel has and the stride, each vector of the input is loaded
+/* `count` of them, through `taps_y` rows of the kernel. Where the compiler knows how many taps a row of the kernel has and the stride, each vector of the input is loaded
    once for all sums that see it, and dilation_x is taken to be 1; where it does not, taps_x and stride_x are 0. */
 INLINE void NAME(sum)(const int count, const int taps_x, const int stride_x, SUMS_ARGUMENTS)
 {
     V total[TOGETHER], held[7];
     _Pragma("GCC unroll 7") for (int i = 0; i < count; i++) total[i] = start;
-    for (ptrdiff_t r = 0; r < g->taps_y; r++) {
+    for (ptrdiff_t r = 0; r < taps_y; r++) {
         const REAL *from = seen + r * g->dilation_y * width * LANES;
         if (taps_x) {
             _Pragma("GCC unroll 7") for (int s = 0; s < taps_x; s++) held[s] = NAME(load)(factors + s * LANES);
@@ -82,7 +85,7 @@ INLINE void NAME(sum)(const int count, const int taps_x, const int stride_x, SUM
 #define SUMS(count, taps_x, stride_x)                                                                                  \
     static void NAME(sums_##count##_##taps_x##_##stride_x)(SUMS_ARGUMENTS)                                             \
     {                                                                                                                  \
-        NAME(sum)(count, taps_x, stride_x, g, seen, width, factors, start, target);                                    \
+        NAME(sum)(count, taps_x, stride_x, g, taps_y, seen, width, factors, start, target);                                    \
     }
 SUMS(1, 0, 0)
 SUMS(2, 0, 0)
@@ -151,31 +154,53 @@ static void NAME(depthwise_pad)(const Shape *g, const REAL *input, ptrdiff_t cha
     }
 }
 
-/* Output rows first to last - 1 of `channels`, at most LANES, channels of one image, each with a kernel of its own; pointers are at
-   the first of them. bands: how many the image is cut into. */
-static void NAME(depthwise)(const Shape *g, const REAL *input, const REAL *weight, const REAL *bias, REAL *output,
-                            ptrdiff_t channels, ptrdiff_t first, ptrdiff_t last, ptrdiff_t bands, REAL *work)
+/* Have the part-th of `parts` parts of `count` elements in the cache when they are wanted: the machine does not foresee where short planes
+   go on. */
+INLINE void NAME(ask_for)(const REAL *elements, ptrdiff_t count, const int to_write, ptrdiff_t part, ptrdiff_t parts)
 {
-    const ptrdiff_t width = NAME(padded_width)(g), taps = g->taps_y * g->taps_x, plane = g->out_height * g->out_width;
-    const ptrdiff_t top = first * g->stride_y - g->top, outputs = (last - first) * g->out_width;
-    REAL *factors = work + NAME(depthwise_image)(g, bands), *sums = factors + UP(taps) * LANES;
-    const V start = NAME(load_some)(bias, 0, channels);
+    for (ptrdiff_t at = count * part / parts; at < count * (part + 1) / parts; at += LANES)
+        to_write ? __builtin_prefetch(elements + at, 1) : __builtin_prefetch(elements + at, 0);
+}
+
+/* Fill `factors`, vectors of channels, from the weights of `channels` of them. */
+static void NAME(depthwise_transpose)(const Shape *g, const REAL *weight, ptrdiff_t channels, REAL *factors)
+{
+    const ptrdiff_t taps = g->taps_y * g->taps_x;
     V block[LANES];
     for (ptrdiff_t at = 0; at < taps; at += LANES) {
         NAME(gather)(weight + at, taps, channels, taps - at, block);
-        for (int i = 0; i < LANES; i++)
-            NAME(store)(factors + (at + i) * LANES, block[i]);
+        for (int i = 0; i < LANES; i++) NAME(store)(factors + (at + i) * LANES, block[i]);
     }
+}
+
+/* Output rows first to last - 1 of `channels`, at most LANES, channels of one image, each with a kernel of its own; pointers are at
+   the first of them, bar factors, their weights transposed. bands: how many the image is cut into; next: the input that is wanted
+   after this one, as many channels of it, or NULL. */
+static void NAME(depthwise)(const Shape *g, const REAL *input, const REAL *factors, const REAL *bias, REAL *output,
+                            ptrdiff_t channels, ptrdiff_t first, ptrdiff_t last, ptrdiff_t bands, const REAL *next, REAL *work)
+{
+    const ptrdiff_t width = NAME(padded_width)(g), plane = g->out_height * g->out_width;
+    const ptrdiff_t top = first * g->stride_y - g->top, outputs = (last - first) * g->out_width;
+    REAL *sums = work + NAME(depthwise_image)(g, bands);
+    const V start = NAME(load_some)(bias, 0, channels);
+    V block[LANES];
     NAME(depthwise_pad)(g, input, channels, top, top + ROWS_SEEN(g, last - first), work);
     const ptrdiff_t rest = g->out_width % TOGETHER, whole_to = g->out_width - rest;
     NAME(sums) *const whole = NAME(choose_sums)(g, TOGETHER), *const others = NAME(choose_sums)(g, rest ? rest : 1);
     for (ptrdiff_t p = 0; p < last - first; p++) {
-        const REAL *seen = work + p * g->stride_y * width * LANES;
+        if (next) {
+            NAME(ask_for)(next, channels * g->height * g->width, 0, p, last - first);
+            NAME(ask_for)(output, channels * plane, 1, p, last - first);
+        }
+        const ptrdiff_t y = top + p * g->stride_y, below = (g->height - y + g->dilation_y - 1) / g->dilation_y;
+        const ptrdiff_t begin = y < 0 ? (-y + g->dilation_y - 1) / g->dilation_y : 0; /* the first row of the kernel in the image */
+        const ptrdiff_t end = below < begin ? begin : below < g->taps_y ? below : g->taps_y;
+        const REAL *seen = work + (p * g->stride_y + begin * g->dilation_y) * width * LANES, *rows = factors + begin * g->taps_x * LANES;
         REAL *target = sums + p * g->out_width * LANES;
         for (ptrdiff_t q = 0; q < whole_to; q += TOGETHER)
-            whole(g, seen + q * g->stride_x * LANES, width, factors, start, target + q * LANES);
+            whole(g, end - begin, seen + q * g->stride_x * LANES, width, rows, start, target + q * LANES);
         if (rest)
-            others(g, seen + whole_to * g->stride_x * LANES, width, factors, start, target + whole_to * LANES);
+            others(g, end - begin, seen + whole_to * g->stride_x * LANES, width, rows, start, target + whole_to * LANES);
     }
     output += first * g->out_width;
     for (ptrdiff_t at = 0, count; at < outputs; at += count) {

@@ -8,8 +8,8 @@ of up to 512 columns are read where they lie too, masks leaving padding out, wit
 and 7, with AVX2 of 3 and up to 64 columns, undilated and with strides of 1 or 2. Depthwise images are else mostly
 transposed to vectors of channels, a band of rows at a time, and so are those of too few columns for vectors along
 them. Along rows, outputs of 8 MB and more go past the caches. For each thread, extra memory: a padded copy of at most
-about 100 kB, or of the rows that eight output rows see where that is more; across channels 512 kB, or a vector of
-channels of what twice as many output rows see as the kernel has, and of their sums, where that is more.
+about 100 kB, or of the rows that eight output rows see where that is more; across channels their weights and 512 kB, or a
+vector of channels of what twice as many output rows see as the kernel has, and of their sums, where that is more.
 """
 
 import functools
@@ -47,7 +47,9 @@ def _is_faster_across(n, channels, width, out, kernel, stride, dilation, machine
     if _cython_direct.sums_in_strips(width, kernel, stride, dilation):
         # Transposing a vector takes as long as eight taps; one vector's sums are too few to hide the time that each takes.
         taps = math.prod(kernel)
-        along = columns / (lanes * -(-columns // lanes)) * (0.7 if columns <= lanes else 1)
+        along = columns / (lanes * -(-columns // lanes))
+        if columns <= lanes:
+            along *= 0.85 if taps == 9 and registers >= 32 else 0.7  # which hold the weights of so few taps
         return across * taps / (taps + 8) > along
     if columns > 512 or width > 1024:
         return False  # bands of so long rows have few of them, and neighbours see much of the same
