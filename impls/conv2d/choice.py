@@ -29,6 +29,7 @@ TRANSFORMS = {"winograd", "fft", "cpu.opencv"}
 PACKED = ["cpu.cython_packed", "cpu.torch", "cpu.numba_direct", "im2col.strided"]
 RULES = {
     "few channels": ["cpu.cython_direct", "cpu.numba_direct", "cpu.opencv", "cpu.torch", "cpu.shift_matmul"],
+    "few channels for wide vectors": ["cpu.numba_direct", "cpu.cython_direct", "cpu.torch", "cpu.shift_matmul"],
     "3x3 layer": ["cpu.cython_winograd", "cpu.numba_winograd", "cpu.torch", "im2col.strided"],
     "1x1 layer": PACKED,
     "one channel": PACKED,
@@ -54,8 +55,10 @@ SMALL_PLAIN = 4_000_000  # and at 1x1 without a stride, which torch takes as a p
 # In whose 32 registers of 64 bytes larger layers are mostly faster as well: along channels where there are more than NARROW
 # outputs, along rows of more than NARROW columns where channels and outputs are no more and strides at most APART.
 WIDE = "avx512"
-MANY = 16  # channels in and out from which on the products of a Winograd tile outweigh its transforms
-ONE_WIDE = 16  # outputs that one of the widest vectors holds, which would leave the other half of a Winograd product empty
+# Channels in and out from which on Winograd's fewer products outweigh its transforms. With wide vectors, which fewer outputs
+# do not fill, that is asked of the channels in alone.
+MANY = 16
+BRIEF = 200_000  # FLOPs up to which the call of a Numba kernel takes longer than its sums
 
 
 class Problem(NamedTuple):
@@ -306,21 +309,22 @@ def _kind(problem: Problem, instructions: str | None) -> str:
     """Which of the rules holds."""
     channels, outputs, kernel = problem.weight[1], problem.weight[0] // problem.groups, problem.weight[2:]
     wide, stride = instructions == WIDE, max(problem.stride)
+    flops = 2 * math.prod(problem.output) * math.prod(problem.weight[1:])
     if max(channels, outputs) <= (FEW if stride <= APART else FEW_APART):
-        return "few channels"
+        several = wide and outputs > 1 and stride <= APART and flops > BRIEF
+        return "few channels for wide vectors" if several else "few channels"
     if channels == 1 and not wide and stride == 1:
         return "few channels"
     if channels == 1 and outputs > NARROW:
         return "one channel"
-    many = min(channels, outputs) >= MANY and not (wide and outputs <= ONE_WIDE)
-    if many and kernel == (3, 3) and problem.stride == problem.dilation == (1, 1):
+    if channels >= MANY and (wide or outputs >= MANY) and kernel == (3, 3) and problem.stride == problem.dilation == (1, 1):
         return "3x3 layer"
     if wide and kernel == (1, 1):
         return "1x1 layer"
     small = SMALL if outputs > NARROW and stride <= APART else SMALL_NARROW
     if kernel == (1, 1) and stride == 1:
         small = SMALL_PLAIN
-    if 2 * math.prod(problem.output) * math.prod(problem.weight[1:]) <= small:
+    if flops <= small:
         return "small layer"
     if wide and outputs > NARROW:
         return "layer for wide vectors"
