@@ -310,7 +310,7 @@ def test_what_is_too_close_to_tell_is_said(intervals, each, near):
 def test_of_several_processes_the_median_ratio_counts(processes, least, near):
     lines = [line("a", 1, {"torch": torch, "ours": ours, "rival": rival}) for torch, ours, rival in processes]
     ratio = float(np.median([torch / ours for torch, ours, _ in processes]))
-    behind = float(np.median([each[1] / min(each) for each in processes]))
+    behind = max(float(np.median([each[1] / each[i] for each in processes])) for i in range(3))
     for goal, figure, wanted in [
         (Goal(than="torch", each=least), ratio, least),
         (Goal(near=near, share=1.0), -behind, -1 - near),
@@ -342,9 +342,45 @@ def test_of_several_processes_the_median_ratio_counts(processes, least, near):
 )
 def test_what_is_close_to_what_a_goal_wants_is_measured_in_several_processes(ratios, wanted):
     found = times(*(line("a", 1, {"torch": each, "ours": 1.0, "by rule": 9.0}) for each in ratios))
-    promised = [Goal(than="torch", each=0.95), Goal(than="torch", geomean=1.0), Goal(near=0.1, share=0.9)]
+    promised = [Goal(than="torch", each=0.95), Goal(than="torch", geomean=1.0)]
     for each, count in [(promised, wanted), (promised[1:], 1), ([Goal(ours="by rule", than="torch", each=0.95)], 1)]:
         assert Goals((row(*each, problems=("a",)),)).processes(("a", 1), found) == count
+
+
+@pytest.mark.parametrize(
+    ("behind", "wanted"),
+    [
+        ([], 1),
+        ([1.03], 1),
+        ([1.26], 1),
+        ([1.05], 3),
+        ([1.24], 3),
+        ([1.24, 1.0], 3),
+        ([1.05, 1.0, 1.09], 3),
+        ([1.05, 1.0, 1.11], 5),
+        ([1.2, 1.11, 1.01], 5),
+        ([1.0, 1.2, 1.3], 1),
+    ],
+)
+def test_what_is_hardly_within_what_is_near_the_fastest_is_measured_in_several_processes(behind, wanted):
+    found = times(*(line("a", 1, {"torch": 9.0, "ours": each, "rival": 1.0, "copy": 0.1}) for each in behind))
+    for promised, count in [((Goal(near=0.1, share=0.9),), wanted), ((Goal(than="torch", geomean=3.0),), 1)]:
+        assert Goals((row(*promised, problems=("a",)),)).processes(("a", 1), found) == count
+    assert (
+        Goals((row(Goal(near=0.1, share=0.9), problems=("a",)),)).processes(("a", 1), times(line("a", 1, {"ours": FAILED})))
+        == 1
+    )
+
+
+def test_of_rivals_as_fast_as_each_other_none_counts_for_having_come_first_by_chance():
+    processes = [
+        {"ours": 1.0, "torch": 0.8, "rival": 1.0},
+        {"ours": 1.0, "torch": 1.0, "rival": 0.8},
+        {"ours": 1.0, "torch": 1.0},
+    ]
+    assert times(*(line("a", 1, each) for each in processes)).behind("a", 1, "ours") == 1.0
+    left_out = [{"ours": 1.0, "torch": 2.0, "rival": 0.5}, *[{"ours": 1.0, "torch": 2.0, "rival": SKIPPED}] * 2]
+    assert times(*(line("a", 1, each) for each in left_out)).behind("a", 1, "ours") == 1.0
 
 
 def test_several_processes_that_disagree_are_too_close_to_tell():
