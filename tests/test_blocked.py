@@ -151,6 +151,33 @@ def test_what_no_output_sees_is_left_out_of_large_batches(threads):
     agrees("cpu.cython_packed", call((16, 40, 57, 58), (100, 40, 1, 1), stride=2, dtype="float32"), threads)
 
 
+# Images of 256 KB and more for 1x1 layers, of which six pixels of all channels lie together where vectors are narrow.
+TILED = [
+    call((images, groups * channels, *size), (groups * outputs, channels, 1, 1), bias, dtype, groups=groups)
+    for (images, groups, channels, size), (outputs, bias, dtype) in zip(
+        [(1, 1, 130, (23, 23)), (2, 1, 400, (13, 14)), (9, 2, 65, (33, 33)), (3, 1, 70, (1, 1021)), (1, 3, 1500, (7, 7))],
+        [
+            (17, True, "float32"),
+            (33, False, "float64"),
+            (100, True, "float32"),
+            (48, False, "float32"),
+            (20, True, "float32"),
+        ],
+        strict=True,
+    )
+]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("what", TILED, ids=str)
+def test_tiles_end_where_they_should(what, threads):
+    agrees("cpu.cython_packed", what, threads)
+    function, (input, weight, bias) = load("cpu.cython_packed"), arrays(what, whole=True)
+    with threadpool_limits(threads):
+        packed = function.prepare(weight, bias, **what.arguments)(input)
+        assert np.array_equal(packed, function(input, weight, bias, **what.arguments))
+
+
 @pytest.mark.parametrize("outputs", [8, 16, 24, 40, 56, 72])
 @pytest.mark.parametrize("threads", [1, 5])
 def test_groups_of_several_blocks_of_packed_weights(threads, outputs):
@@ -188,6 +215,8 @@ def test_narrower_vectors_do_too(name, build, tmp_path, monkeypatch):
         agrees(name, data.draw(calls(name)), 2)
 
     examples()
+    for what in TILED if name == "cpu.cython_packed" else ():
+        agrees(name, what, 2)
 
 
 @pytest.mark.slow

@@ -34,15 +34,18 @@ cdef extern from *:
         Py_ssize_t channels, height, width, outputs, out_height, out_width, taps_y, taps_x
         Py_ssize_t stride_y, stride_x, dilation_y, dilation_x, top, left
     ctypedef struct Plan:
-        bint copied, sides, own
+        bint copied, tiled, sides, own
         Py_ssize_t height, width, step_y, step_x, images, bands
     ctypedef struct Tap:
         Py_ssize_t place, column
     Plan plan_of(Shape*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t) nogil
     Py_ssize_t pieces_of(const Shape*) nogil
+    Py_ssize_t tile_of(const Shape*) nogil
     void rows_seen(const Shape*, Py_ssize_t, Py_ssize_t, Py_ssize_t*, Py_ssize_t*) nogil
     void pad_float(const Shape*, const float*, float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t) nogil
     void pad_double(const Shape*, const double*, double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t) nogil
+    void tile_float(const Shape*, const float*, float*, Py_ssize_t, Py_ssize_t) nogil
+    void tile_double(const Shape*, const double*, double*, Py_ssize_t, Py_ssize_t) nogil
     void pack_float(const float*, Py_ssize_t, Py_ssize_t, float*) nogil
     void pack_double(const double*, Py_ssize_t, Py_ssize_t, double*) nogil
     void pieces_float(const Shape*, const Plan*, const float*, Py_ssize_t, const Tap*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t) nogil
@@ -51,6 +54,8 @@ cdef extern from *:
     Py_ssize_t apart(Py_ssize_t) nogil
     enum:
         VECTOR
+        PITCH
+        CHUNK
 
 
 empty, FLOAT, DOUBLE = np.empty, np.dtype(np.float32), np.dtype(np.float64)
@@ -71,6 +76,15 @@ cdef inline void pad_plane(
         pad_float(g, input, padded, width, first, last, step_y, step_x)
     else:
         pad_double(g, input, padded, width, first, last, step_y, step_x)
+
+
+cdef inline void tile_pieces(
+    const Shape* g, const floating* input, floating* tiles, Py_ssize_t first, Py_ssize_t last
+) noexcept nogil:
+    if floating is float:
+        tile_float(g, input, tiles, first, last)
+    else:
+        tile_double(g, input, tiles, first, last)
 
 
 cdef inline void sum_pieces(
@@ -148,9 +162,12 @@ def conv2d(
     cdef Py_ssize_t next_image = (g.channels if plan.copied else input.shape[1]) * plane  # and from what is read of it
     cdef bint ready = packed is not None
     # A thread that will meet the same weights again keeps them; else blocks take turns in memory that its cache has.
-    cdef bint keeps = plan.own and most < images
+    cdef bint keeps = plan.own and (plan.tiled or most < images)
     # Numbers of copied images, of each thread where it has its own, and of the weights that it packs.
     cdef Py_ssize_t mine = most * g.channels * plane if plan.copied else 0
+    if plan.tiled:
+        next_image = jobs * tile_of(&g)
+        mine = (jobs // bands + 2) * tile_of(&g) if plan.own else most * next_image
     cdef Py_ssize_t factors_size = 0 if ready else (taps + lanes) * pair * (blocks if keeps else 1)
     cdef Py_ssize_t zeros = weight.shape[0] if bias is None else 0
     cdef Py_ssize_t first, count, block, cuts, group, job, k, i, begin, end, top, bottom
@@ -183,6 +200,8 @@ def conv2d(
             k = i // (g.taps_y * g.taps_x)
             seen_by[i].column = i % g.taps_x * g.dilation_x
             seen_by[i].place = k * plane + i // g.taps_x % g.taps_y * g.dilation_y * plan.width + seen_by[i].column
+            if plan.tiled:
+                seen_by[i].place = i * PITCH
         for i in range(threads):
             packed_for[i] = -1
         if plan.own:
@@ -194,7 +213,10 @@ def conv2d(
                 begin = count * jobs * (job % bands) // bands
                 end = (count * jobs * (job % bands + 1) + bands - 1) // bands
                 source = &input[first, group * g.channels, 0, 0]
-                if plan.copied:
+                if plan.tiled:
+                    source = copies + threadid() * mine - begin * tile_of(&g)  # where the image's first would lie
+                    tile_pieces(&g, &input[first, group * g.channels, 0, 0], <floating*> source, begin, end)
+                elif plan.copied:
                     top = 0
                     bottom = plan.height
                     if bands > 1:
@@ -229,7 +251,15 @@ def conv2d(
             for first in range(0, images, most):
                 count = min(most, images - first)
                 source = &input[first, group * g.channels, 0, 0]
-                if plan.copied:
+                if plan.tiled:
+                    cuts = (jobs + CHUNK - 1) // CHUNK
+                    for job in prange(count * cuts, nogil=True, schedule="static", num_threads=threads):
+                        tile_pieces(
+                            &g, &input[first + job // cuts, group * g.channels, 0, 0], copies + job // cuts * next_image,
+                            job % cuts * CHUNK, min(jobs, (job % cuts + 1) * CHUNK),
+                        )
+                    source = copies
+                elif plan.copied:
                     for job in prange(count * g.channels, nogil=True, schedule="static", num_threads=threads):
                         pad_plane(
                             &seen, &input[first + job // g.channels, group * g.channels + job % g.channels, 0, 0],

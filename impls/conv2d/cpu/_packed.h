@@ -4,10 +4,16 @@
 #ifndef PAIR
 #define PAIR (2 * LANES) /* output channels at a time */
 
+#define PITCH 8 /* from a channel's pixels to the next one's in a tile: whole vectors, TILE elements at least */
+#define CHUNK 8 /* tiles that are copied together */
+
 /* Rows of outputs that go together, and pieces that they are cut into, as even and as long as they can be. */
 static ptrdiff_t together(const Shape *g) { return g->out_width <= TILE / 2 ? 2 : 1; }
 static ptrdiff_t parts(const Shape *g) { return (g->out_width + TILE - 1) / TILE; }
 static ptrdiff_t pieces_of(const Shape *g) { return (g->out_height + together(g) - 1) / together(g) * parts(g); }
+
+/* From one piece's pixels to the next one's where images are tiled, not a multiple of what takes the same place in a cache. */
+static ptrdiff_t tile_of(const Shape *g) { return g->channels * PITCH + 16; }
 
 /* The rows of a padded image, `first` to `last` - 1, that its pieces `begin` to `end` - 1 see. */
 static void rows_seen(const Shape *g, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t *first, ptrdiff_t *last)
@@ -28,10 +34,12 @@ static int few_at_sides(const Shape *g)
 #define WORK (8 << 20)   /* bytes of copied images, and of images from which strided 1x1 layers copy */
 #define NEAR (256 << 10) /* bytes of padded images that stay in a core's own cache */
 #define SETS (128 << 10) /* bytes from one place in memory to the next that takes the same place in that cache */
+#define PAGES (256 << 10) /* bytes of so many pages as a core soon finds */
 
 /* What is copied before it is summed, and by whom. */
 typedef struct {
-    int copied;              /* images, with their padding or without what no output sees */
+    int copied;              /* images, with their padding, without what no output sees, or tiled */
+    int tiled;               /* by pieces, each with all its channels side by side */
     int sides;               /* not copied, though outputs at the sides see padding */
     int own;                 /* each thread copies, and packs the weights for, what it sums itself */
     ptrdiff_t height, width; /* of an image as it is read: in a copy for a band of it, the most rows that a band sees */
@@ -83,6 +91,21 @@ static Plan plan_of(Shape *g, ptrdiff_t images, ptrdiff_t groups, ptrdiff_t thre
     plan.own = ((plan.copied || plan.sides) && soon) || (groups > 1 && enough);
     const ptrdiff_t pieces = pieces_of(g);
     plan.bands = enough ? 1 : threads < pieces ? threads : pieces;
+    /* One pixel of each channel after the other is a page after the other: with few pixels at a time most of the way to them. Bands of
+       tiles stay near a core for all its outputs, unless the weights are not soon packed by each thread. Where sums take 14 pixels at a
+       time, each piece asks for the next one's lines instead. */
+    if (TILE <= PITCH && long_row && !plan.copied && !strided && blocks > 1 && g->channels * g->width * size > PAGES) {
+        plan.copied = plan.tiled = 1;
+        plan.own = threads == 1 || images * g->width >= 400 * threads;
+        plan.bands = plan.own ? (pieces * tile_of(g) * size + NEAR - 1) / NEAR : 1;
+        if (plan.own && !enough)
+            plan.bands = (plan.bands + threads - 1) / threads * threads;
+        if (plan.bands > pieces)
+            plan.bands = pieces;
+        plan.images = plan.own ? 1 : WORK / (pieces * tile_of(g) * size);
+        plan.images = plan.images < 1 ? 1 : plan.images > images ? images : plan.images;
+        return plan;
+    }
     if (plan.own && plan.copied && plan.bands > 1) {
         plan.height = 0;
         for (ptrdiff_t i = 0; i < plan.bands; i++) {
@@ -300,7 +323,8 @@ static void NAME(pieces)(const Shape *g, const Plan *plan, const REAL *input, pt
         const ptrdiff_t row = p * g->stride_y - (plan->sides ? g->top : 0), column = q * g->stride_x - (plan->sides ? g->left : 0);
         const ptrdiff_t after = column + (columns - 1) * g->stride_x + (g->taps_x - 1) * g->dilation_x;
         const int kind = plan->sides && (column < 0 || after >= g->width) ? 2 : rows - 1;
-        NAME(pixels_of)[halves][kind][columns](g->stride_x, g->stride_y * pitch, input + n * image + row * pitch + column, column,
+        const ptrdiff_t place = plan->tiled ? part * tile_of(g) : row * pitch + column;
+        NAME(pixels_of)[halves][kind][columns](g->stride_x, g->stride_y * pitch, input + n * image + place, column,
                                                    g->width, taps + begin * g->taps_x, runs, length, step,
                                                    packed + begin * g->taps_x * PAIR, bias,
                                                    output + n * out_image + p * g->out_width + q, outputs, far);
@@ -334,5 +358,26 @@ static void NAME(pad)(const Shape *g, const REAL *input, REAL *padded, ptrdiff_t
             for (ptrdiff_t x = left; x < right; x++)
                 to[x] = from[x * step_x];
         memset(to + right, 0, (width - right) * sizeof(REAL));
+    }
+}
+
+/* Pieces first to last - 1 of an image, of one row, as tiles. */
+static void NAME(tile)(const Shape *g, const REAL *input, REAL *tiles, ptrdiff_t first, ptrdiff_t last)
+{
+    const ptrdiff_t across = parts(g), size = tile_of(g);
+    for (ptrdiff_t begin = first; begin < last; begin += CHUNK) {
+        const ptrdiff_t end = begin + CHUNK < last ? begin + CHUNK : last;
+        ptrdiff_t from[CHUNK]; /* where pieces begin */
+        for (ptrdiff_t part = begin; part < end; part++)
+            from[part - begin] = g->out_width * part / across;
+        const int inside = from[end - 1 - begin] + PITCH <= g->width;
+        for (ptrdiff_t c = 0; c < g->channels; c++) {
+            const REAL *row = input + c * g->width;
+            REAL *to = tiles + begin * size + c * PITCH;
+            for (ptrdiff_t i = 0; i < end - begin; i++)
+                for (ptrdiff_t x = 0; x < PITCH; x += LANES)
+                    NAME(store)(to + i * size + x, inside ? NAME(load)(row + from[i] + x)
+                                                          : NAME(load_some)(row + from[i] + x, 0, g->width - from[i] - x));
+        }
     }
 }
