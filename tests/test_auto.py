@@ -9,6 +9,7 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 import impls
+import impls.conv2d.cpu.auto as auto  # as a module, though the package above it is the operation
 from benchmarks import draw, tuning
 from benchmarks.problems import Problem
 from impls.conv2d import choice
@@ -26,7 +27,12 @@ def asked(problem):
 @pytest.fixture
 def table(tmp_path, monkeypatch):
     """Writes a table of measurements in place of the real one: put({(instruction set, threads): [entries]})."""
-    caches = (choice._tables, choice._table, choice.function)
+
+    def forget():
+        for cache in (choice._tables, choice._table, choice.function):
+            cache.cache_clear()
+        if COMPILED:
+            auto.conv2d.forget()
 
     def put(tables):
         made = [
@@ -41,15 +47,13 @@ def table(tmp_path, monkeypatch):
             for (instructions, count), entries in tables.items()
         ]
         (tmp_path / "auto.toml").write_text("".join(map(tuning._text, made)))
-        for cache in caches:
-            cache.cache_clear()
+        forget()
 
     monkeypatch.setattr(choice, "TABLE", tmp_path / "auto.toml")
     monkeypatch.setattr(choice, "instruction_set", lambda: "avx9")
     put({})
     yield put
-    for cache in caches:
-        cache.cache_clear()
+    forget()
 
 
 def entry(input, weight, us, **settings):

@@ -42,6 +42,72 @@ def test_it_is_what_it_picks(problem, exact, dtype):
     assert np.array_equal(impls.conv2d(*arrays, **problem.arguments, exact=exact), picked(*arrays, **problem.arguments))
 
 
+ONES = np.ones((2, 4, 9, 9), np.float32)
+
+
+@pytest.mark.parametrize("call", [impls.conv2d, impls.load("cpu.auto")], ids=["impls.conv2d", "cpu.auto"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"stride": 1.0},
+        {"dilation": (1, 1.0)},
+        {"padding": (1.0, 1.0)},
+        {"padding": [1, 1, 1]},
+        {"groups": 1.0},
+        {"groups": None},
+        {"input": ONES.tolist()},
+        {"input": np.ma.masked_array(ONES)},
+        {"input": ONES.astype(">f4")},
+        {"weight": ONES.astype(np.float64)},
+        {"bias": np.ones(3, np.float32)},
+        {"bias": np.ones(2)},
+    ],
+    ids=str,
+)
+def test_a_call_that_was_seen_vouches_for_none_that_only_equals_it(call, change):
+    """Both 1.0 and True equal 1; the error is the one that every implementation has."""
+    good = {
+        "input": ONES,
+        "weight": ONES,
+        "bias": ONES[:, 0, 0, 0],
+        "padding": (1, 1),
+        "stride": 1,
+        "dilation": (1, 1),
+        "groups": 1,
+    }
+    for _ in range(2):
+        call(**good)
+    with pytest.raises((TypeError, ValueError)) as expected:
+        impls.load("cpu.loops")(**good | change)
+    with pytest.raises(expected.type, match=re.escape(str(expected.value))):
+        call(**good | change)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"stride": np.int64(1)},
+        {"padding": [1, 1]},
+        {"padding": "same", "weight": ONES[:, :, :3, :3]},
+        {"bias": None},
+        {"input": ONES.view(type("Sub", (np.ndarray,), {}))},
+        {"input": ONES[:1]},
+        {"groups": 2, "weight": ONES[:, :2]},
+        {"input": ONES[:, :, ::-1, ::-1]},
+        dict.fromkeys(("input", "weight"), ONES.astype(float)) | {"bias": None},
+    ],
+    ids=str,
+)
+def test_a_call_unlike_those_before_is_computed_as_it_is(change):
+    good = {"input": ONES, "weight": ONES, "bias": ONES[:, 0, 0, 0], "padding": (1, 1)}
+    expected = impls.load("cpu.loops")(**good | change)
+    for _ in range(2):
+        impls.conv2d(**good)
+        output = impls.conv2d(**good | change)
+        assert np.array_equal(output, expected)
+        assert output.dtype == expected.dtype
+
+
 BARE = """
 class Hide:
     def find_spec(self, name, path=None, target=None):
