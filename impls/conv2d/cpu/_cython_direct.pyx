@@ -39,8 +39,8 @@ cdef extern from *:
     Py_ssize_t pieces_double(const Shape*, Py_ssize_t, Py_ssize_t) nogil
     Py_ssize_t work_float(const Shape*, Py_ssize_t) nogil
     Py_ssize_t work_double(const Shape*, Py_ssize_t) nogil
-    void band_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, bint, Py_ssize_t*, float*) nogil
-    void band_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, bint, Py_ssize_t*, double*) nogil
+    void band_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, bint, Py_ssize_t*, Py_ssize_t*, float*) nogil
+    void band_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, bint, Py_ssize_t*, Py_ssize_t*, double*) nogil
     Py_ssize_t depthwise_bands_float(const Shape*, Py_ssize_t, Py_ssize_t) nogil
     Py_ssize_t depthwise_bands_double(const Shape*, Py_ssize_t, Py_ssize_t) nogil
     Py_ssize_t depthwise_work_float(const Shape*, Py_ssize_t) nogil
@@ -104,7 +104,8 @@ def rows(
     checks.require_memory(threads * size * sizeof(floating), "cpu.cython_direct's padded copies")
     size = apart(size)
     cdef floating* work = <floating*> scratch(threads * size * sizeof(floating))
-    cdef Py_ssize_t* offsets = <Py_ssize_t*> scratch(threads * g.taps_x * sizeof(Py_ssize_t))
+    cdef Py_ssize_t numbers = g.taps_x * (1 + g.channels * g.taps_y)
+    cdef Py_ssize_t* offsets = <Py_ssize_t*> scratch(threads * numbers * sizeof(Py_ssize_t))
     try:
         if work == NULL or offsets == NULL:
             raise MemoryError("cpu.cython_direct's padded copies do not fit in memory")
@@ -115,13 +116,13 @@ def rows(
                 band_float(
                     &g, &input[n, k * g.channels, 0, 0], &weight[k * g.outputs, 0, 0, 0], &bias[k * g.outputs],
                     &output[n, k * g.outputs, 0, 0], g.out_height * (job % pieces) // pieces,
-                    g.out_height * (job % pieces + 1) // pieces, past, offsets + threadid() * g.taps_x, work + threadid() * size,
+                    g.out_height * (job % pieces + 1) // pieces, past, offsets + threadid() * numbers, offsets + threadid() * numbers + g.taps_x, work + threadid() * size,
                 )
             else:
                 band_double(
                     &g, &input[n, k * g.channels, 0, 0], &weight[k * g.outputs, 0, 0, 0], &bias[k * g.outputs],
                     &output[n, k * g.outputs, 0, 0], g.out_height * (job % pieces) // pieces,
-                    g.out_height * (job % pieces + 1) // pieces, past, offsets + threadid() * g.taps_x, work + threadid() * size,
+                    g.out_height * (job % pieces + 1) // pieces, past, offsets + threadid() * numbers, offsets + threadid() * numbers + g.taps_x, work + threadid() * size,
                 )
     finally:
         free(work)

@@ -204,6 +204,8 @@ static NAME(kernel) *NAME(choose)(const Shape *g, int power, ptrdiff_t height, i
     return single[power];
 }
 
+#include "_several.h"
+
 /* Where rows of outputs are cut into strips: `at` the first column; `tiles` tiles of 1 << power vectors; inside: every input column
    that they read may be read where it lies. */
 #ifndef CONVBENCH_CUT
@@ -235,12 +237,13 @@ static int is_inside(const Shape *g, ptrdiff_t at, ptrdiff_t span)
 static Cut next_cut(const Shape *g, ptrdiff_t at, ptrdiff_t lanes)
 {
     const ptrdiff_t left = g->out_width - at, more = (g->taps_x - 1) * g->dilation_x;
+    const int widest = has_several(g) ? POWER : 2;
     if (is_copied(g)) {
-        const int power = left > 2 * lanes ? 2 : left > lanes;
+        const int fitting = left > 2 * lanes ? 2 : left > lanes, power = fitting < widest ? fitting : widest;
         const ptrdiff_t tiles = left / (lanes << power);
         return (Cut){at, tiles + (left - tiles * (lanes << power) > (lanes << power) / 2 || !tiles), power, 1};
     }
-    for (int power = 2; power >= 0; power--) {
+    for (int power = widest; power >= 0; power--) {
         ptrdiff_t tiles = left / (lanes << power);
         /* Tiles of four vectors read a whole one beyond their last. */
         while (tiles && !is_inside(g, at, tiles * (lanes << power) + (power == 2 && more < lanes ? lanes : more)))
@@ -345,7 +348,8 @@ static ptrdiff_t NAME(pieces)(const Shape *g, ptrdiff_t threads, ptrdiff_t image
     if (is_copied(g)) {
         rows = COPY / (g->channels * planes_of(g) * NAME(pitch)(g, g->out_width) * (ptrdiff_t)sizeof(REAL));
         rows = (rows - ROWS_SEEN(g, 1)) / g->stride_y;
-        rows = rows < 2 * ROWS ? 2 * ROWS : rows;
+        const ptrdiff_t least = has_several(g) ? g->taps_y : 2 * ROWS;
+        rows = rows < least ? least : rows;
         if (pieces < (g->out_height + rows - 1) / rows)
             pieces = (g->out_height + rows - 1) / rows;
     }
@@ -363,9 +367,10 @@ static ptrdiff_t NAME(work)(const Shape *g, ptrdiff_t pieces)
 }
 
 /* Output rows first to last - 1 of all output channels of one group of one image. Each pointer is at the group's first element.
-   past: outputs of whole and aligned vectors go past the caches. */
+   past: outputs of whole and aligned vectors go past the caches. offsets, places: room for a number for each column of the kernel,
+   and each tap. */
 static void NAME(band)(const Shape *g, const REAL *input, const REAL *weight, const REAL *bias, REAL *output, ptrdiff_t first,
-                       ptrdiff_t last, int past, ptrdiff_t *offsets, REAL *copy)
+                       ptrdiff_t last, int past, ptrdiff_t *offsets, ptrdiff_t *places, REAL *copy)
 {
 #ifdef MASK
     if (has_strips(g)) {
@@ -382,8 +387,8 @@ static void NAME(band)(const Shape *g, const REAL *input, const REAL *weight, co
         NAME(fill)(g, input, copy, first * g->stride_y - g->top, seen, -g->left, columns, pitch);
     for (ptrdiff_t at = 0; at < g->out_width;) {
         const Cut cut = next_cut(g, at, LANES);
-        int rows;
-        NAME(kernel) *kernel = NAME(choose)(g, cut.power, last - first, &rows);
+        int rows = 1;
+        NAME(kernel) *kernel = has_several(g) ? NULL : NAME(choose)(g, cut.power, last - first, &rows);
         at = cut.at + cut.tiles * (LANES << cut.power);
         for (ptrdiff_t p = first, bands; p < last; p += bands * rows) {
             if (p > last - rows)
@@ -408,6 +413,16 @@ static void NAME(band)(const Shape *g, const REAL *input, const REAL *weight, co
                                             : copy;
                 if (!whole && !copied)
                     NAME(fill)(g, input, copy, y, count, column - g->left, LANES << cut.power, pitch);
+                if (has_several(g)) {
+                    REAL *to = output + p * g->out_width + column;
+                    ptrdiff_t taps = 0;
+                    for (ptrdiff_t c = 0; c < g->channels; c++)
+                        for (ptrdiff_t r = 0; r < g->taps_y; r++)
+                            for (ptrdiff_t s = 0; s < g->taps_x; s++)
+                                places[taps++] = c * tiles.plane + r * tiles.line + offsets[s];
+                    NAME(all_outputs)(g, cut.power, &tiles, places, taps, from, weight, bias, to, g->out_height * g->out_width);
+                    continue;
+                }
                 for (ptrdiff_t k = 0; k < g->outputs; k++)
                     kernel(&tiles, from, weight + k * g->channels * g->taps_y * g->taps_x, bias[k],
                            output + (k * g->out_height + p) * g->out_width + column);

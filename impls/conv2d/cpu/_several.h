@@ -1,0 +1,70 @@
+/* Tiles of several output channels at once, for one type of element: each vector of the input, once loaded, serves them all, and
+   their weights are read where they lie. See cpu.cython_direct, and _rows.h, whose tiles these are, of one output row each. */
+
+#ifndef CONVBENCH_SEVERAL
+#define CONVBENCH_SEVERAL
+#define MOST_OUTPUTS 6 /* of a tile; with two vectors of each 12 of 16 registers hold sums */
+#define POWER 1        /* of a tile: 1 << POWER vectors */
+
+/* Whether sums of so many outputs are faster than those of four rows of one output, which want more registers. */
+static int has_several(const Shape *g) { return TILE == 6 && g->outputs > 2; }
+#endif
+
+/* `count` output channels, `far` elements apart, whose sums run over `taps` places of the input. */
+INLINE void NAME(several)(const int count, const int vectors, const Tiles *given, const ptrdiff_t *places, ptrdiff_t taps,
+                          const REAL *input, const REAL *weight, const REAL *bias, REAL *output, ptrdiff_t far)
+{
+#define EACH_OUTPUT(k) _Pragma("GCC unroll 6") for (int k = 0; k < count; k++)
+    const Tiles t = *given; /* a copy, which no store can change */
+    for (ptrdiff_t band = 0; band < t.bands; band++)
+        for (ptrdiff_t tile = 0; tile < t.tiles; tile++) {
+            const REAL *seen = input + band * t.step + tile * vectors * LANES;
+            REAL *to = output + band * t.width + tile * vectors * LANES;
+            const ptrdiff_t left = t.columns - tile * vectors * LANES;
+            V sums[MOST_OUTPUTS][1 << POWER], x[1 << POWER];
+            EACH_OUTPUT(k) VECTORS(v) sums[k][v] = NAME(splat)(bias[k]);
+            for (ptrdiff_t i = 0; i < taps; i++) {
+                LOAD(seen + places[i])
+                EACH_OUTPUT(k)
+                {
+                    const V w = NAME(splat)(weight[k * taps + i]);
+                    VECTORS(v) MULTIPLY_ADD(sums[k][v], w, x[v]);
+                }
+            }
+            if (left < vectors * LANES)
+                EACH_OUTPUT(k) VECTORS(v) NAME(store_first)(to + k * far + v * LANES, sums[k][v], left - v * LANES);
+            else if (t.past)
+                EACH_OUTPUT(k) VECTORS(v) NAME(stream)(to + k * far + v * LANES, sums[k][v]);
+            else
+                EACH_OUTPUT(k) VECTORS(v) NAME(store)(to + k * far + v * LANES, sums[k][v]);
+        }
+#undef EACH_OUTPUT
+}
+
+#define ARGUMENTS                                                                                                      \
+    const Tiles *given, const ptrdiff_t *places, ptrdiff_t taps, const REAL *input, const REAL *weight,                \
+        const REAL *bias, REAL *output, ptrdiff_t far
+#define SEVERAL(count, vectors)                                                                                        \
+    static void NAME(several_##count##_##vectors)(ARGUMENTS)                                                           \
+    {                                                                                                                  \
+        NAME(several)(count, vectors, given, places, taps, input, weight, bias, output, far);                          \
+    }
+#define BOTH(count) SEVERAL(count, 1) SEVERAL(count, 2)
+BOTH(3) BOTH(4) BOTH(5) BOTH(6)
+#undef BOTH
+#undef SEVERAL
+
+/* All outputs of the tiles, in even shares. */
+static void NAME(all_outputs)(const Shape *g, int power, ARGUMENTS)
+{
+#define BOTH(count) {NAME(several_##count##_1), NAME(several_##count##_2)}
+    static void (*const kernels[MOST_OUTPUTS + 1][1 << POWER])(ARGUMENTS) = {
+        [3] = BOTH(3), [4] = BOTH(4), [5] = BOTH(5), [6] = BOTH(6)};
+#undef BOTH
+    const ptrdiff_t shares = (g->outputs + MOST_OUTPUTS - 1) / MOST_OUTPUTS;
+    for (ptrdiff_t share = 0; share < shares; share++) {
+        const ptrdiff_t k = g->outputs * share / shares, count = g->outputs * (share + 1) / shares - k;
+        kernels[count][power](given, places, taps, input, weight + k * taps, bias + k, output + k * far, far);
+    }
+}
+#undef ARGUMENTS
