@@ -223,6 +223,7 @@ PIXELS = (
 )
 WITH_WIDE_VECTORS = {
     "n9c1h999w999k9r3s3": "one channel",
+    "n9c1h999w999k9r3s3t2": "one channel",
     "n1c10h200w200k14r3s3t3": "layer for wide vectors",
     "n1c6h99w99k6r3s3t2": "few channels for wide vectors",
     "n1c2h50w56k2r3s3p1": "few channels for wide vectors",
@@ -243,20 +244,20 @@ WITH_WIDE_VECTORS = {
         ("n1c3h99w99k3r3s3t3", "few channels"),
         ("n1c4h99w99k3r3s3t3", "small layer"),
         ("n9c1h999w999k9r3s3", "few channels"),
-        ("n9c1h999w999k9r3s3t2", "one channel"),
+        ("n9c1h999w999k9r3s3t2", "few channels"),
         ("n9c1h999w999k8r3s3", "few channels"),
-        ("n9c1h999w999k8r3s3t2", "large layer"),
+        ("n9c1h999w999k8r3s3t2", "few channels"),
         ("n1c16h99w99k16r3s3", "3x3 layer"),
         ("n1c16h99w99k2r3s3", "small layer"),
         ("n1c15h99w99k16r3s3", "large layer"),  # 40.6 million FLOPs
         ("n2c90h99w99k18r3s3t2g2", "large layer"),
         ("n2c90h99w99k16r3s3t2g2", "large layer"),  # 8 outputs a group
         ("n1c15h98w98k16r3s3", "small layer"),  # 39.8 million
-        ("n1c8h97w97k8r3s3", "large layer"),  # 10.4 million
+        ("n1c8h97w97k8r3s3", "narrow layer"),  # 10.4 million
         ("n1c8h95w95k8r3s3", "small layer"),  # 9.96 million
-        ("n4c16h999w11k16r3s3g2", "large layer"),  # 9 columns
+        ("n4c16h999w11k16r3s3g2", "narrow layer"),  # 9 columns
         ("n4c16h999w10k16r3s3g2", "large layer"),  # 8
-        ("n1c8h300w300k4r3s3t2", "large layer"),
+        ("n1c8h300w300k4r3s3t2", "narrow layer"),
         ("n1c8h400w400k4r3s3t3", "large layer"),
         ("n1c9h97w97k8r3s3", "large layer"),
         ("n1c8h97w97k9r3s3", "small layer"),

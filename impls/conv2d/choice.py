@@ -35,6 +35,7 @@ RULES = {
     "one channel": PACKED,
     "small layer": PACKED,
     "layer for wide vectors": PACKED,
+    "narrow layer": ["cpu.cython_direct", "cpu.torch", "cpu.cython_packed", "cpu.numba_direct", "im2col.strided"],
     "narrow layer for wide vectors": ["cpu.numba_direct", "cpu.torch", "cpu.cython_packed", "im2col.strided"],
     "large layer": ["cpu.torch", "cpu.cython_packed", "cpu.numba_direct", "im2col.strided"],
 }
@@ -53,7 +54,7 @@ NARROW = 8  # with more outputs of a group than these, which leave half of the w
 SMALL_NARROW = 10_000_000  # and with no more, or strides over APART,
 SMALL_PLAIN = 4_000_000  # and at 1x1 without a stride, which torch takes as a product of matrices
 # In whose 32 registers of 64 bytes larger layers are mostly faster as well: along channels where there are more than NARROW
-# outputs, along rows of more than NARROW columns where channels and outputs are no more and strides at most APART.
+# outputs. Along rows of more than NARROW columns sums are faster anywhere, with no more channels and strides up to APART.
 WIDE = "avx512"
 # Channels in and out from which on Winograd's fewer products outweigh its transforms. With wide vectors, which fewer outputs
 # do not fill, that is asked of the channels in alone.
@@ -313,7 +314,7 @@ def _kind(problem: Problem, instructions: str | None) -> str:
     if max(channels, outputs) <= (FEW if stride <= APART else FEW_APART):
         several = wide and outputs > 1 and stride <= APART and flops > BRIEF
         return "few channels for wide vectors" if several else "few channels"
-    if channels == 1 and not wide and stride == 1:
+    if channels == 1 and not wide:
         return "few channels"
     if channels == 1 and outputs > NARROW:
         return "one channel"
@@ -328,8 +329,8 @@ def _kind(problem: Problem, instructions: str | None) -> str:
         return "small layer"
     if wide and outputs > NARROW:
         return "layer for wide vectors"
-    if wide and channels <= NARROW < problem.output[3] and stride <= APART:
-        return "narrow layer for wide vectors"
+    if channels <= NARROW < problem.output[3] and stride <= APART:
+        return "narrow layer for wide vectors" if wide else "narrow layer"
     return "large layer"
 
 
