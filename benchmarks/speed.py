@@ -73,15 +73,6 @@ def _packed(contest: Contest, name: str) -> Cell:
     return contest.check(f"{name}{PACKED}", function, call=functools.partial(convolve, input))
 
 
-def _drop_in(contest: Contest, name: str) -> Cell:
-    """cpu.auto as people call it."""
-    import impls
-
-    drop_in = cast(Callable[..., Any], impls.conv2d)
-    call = functools.partial(drop_in, *contest.arrays, **contest.problem.arguments)
-    return contest.check(name, cell.load(name, "conv2d"), call=call)
-
-
 def _by_rule(contest: Contest, name: str) -> Cell:
     """What cpu.auto does on a machine that was never tuned."""
     from impls.conv2d.cpu import auto
@@ -151,4 +142,4 @@ def _require_one_image(problem: Problem) -> None:
 
 
 BARE = {"torch": _torch, "opencv": _opencv, "copy": _copy}
-OTHERS = {**dict.fromkeys(BARE, _bare), "cpu.auto": _drop_in, BY_RULE: _by_rule, "limit": _limit}
+OTHERS = {**dict.fromkeys(BARE, _bare), BY_RULE: _by_rule, "limit": _limit}

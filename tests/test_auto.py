@@ -9,7 +9,6 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 import impls
-import impls.conv2d.cpu.auto as auto  # as a module, though the package above it is the operation
 from benchmarks import draw, tuning
 from benchmarks.problems import Problem
 from impls.conv2d import choice
@@ -27,12 +26,7 @@ def asked(problem):
 @pytest.fixture
 def table(tmp_path, monkeypatch):
     """Writes a table of measurements in place of the real one: put({(instruction set, threads): [entries]})."""
-
-    def forget():
-        for cache in (choice._tables, choice._table, choice.function):
-            cache.cache_clear()
-        if COMPILED:
-            auto.conv2d.forget()
+    caches = (choice._tables, choice._table, choice.function)
 
     def put(tables):
         made = [
@@ -47,13 +41,15 @@ def table(tmp_path, monkeypatch):
             for (instructions, count), entries in tables.items()
         ]
         (tmp_path / "auto.toml").write_text("".join(map(tuning._text, made)))
-        forget()
+        for cache in caches:
+            cache.cache_clear()
 
     monkeypatch.setattr(choice, "TABLE", tmp_path / "auto.toml")
     monkeypatch.setattr(choice, "instruction_set", lambda: "avx9")
     put({})
     yield put
-    forget()
+    for cache in caches:
+        cache.cache_clear()
 
 
 def entry(input, weight, us, **settings):

@@ -11,15 +11,22 @@ import types
 
 
 class _Operation(types.ModuleType):
-    """This package, callable: impls.conv2d is the operation's folder and the operation, cpu.auto.
+    """This package, callable: impls.conv2d is the operation's folder and the operation.
 
     https://docs.python.org/3/reference/datamodel.html#customizing-module-attribute-access
     """
 
+    def __call__(self, input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, exact=False):
+        """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S): NumPy arrays of float32 or float64.
+
+        Arguments, results and meaning are those of torch.nn.functional.conv2d, but that an input has its batch dimension and
+        that OpenCV, where it is picked, leaves out taps of zero: a NaN does not count there. exact: sum products alone, as
+        the definition does, without the transforms that round more. Raises ValueError or TypeError that name the argument,
+        and MemoryError where the arrays, or what every implementation lays out beside them, would not fit.
+        """
+        return self.cpu.auto.convolve(input, weight, bias, stride, padding, dilation, groups, exact=exact)
+
 
 sys.modules[__name__].__class__ = _Operation
 
-from impls.conv2d.cpu import auto  # noqa: E402  # which comes back here for the name of this package
-
-# As it is, not in a function of its own, which would take as long as the look-up of what to call.
-_Operation.__call__ = staticmethod(auto.conv2d)  # type: ignore[method-assign]
+import impls.conv2d.cpu.auto  # noqa: E402, F401  # which comes back here for the name of this package
