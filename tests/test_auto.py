@@ -218,8 +218,8 @@ PIXELS = (
     "n1c10h300w303k50r1s1t3",
 )
 WITH_WIDE_VECTORS = {
-    "n9c1h999w999k9r3s3": "one channel",
-    "n9c1h999w999k9r3s3t2": "one channel",
+    "n9c1h999w999k9r3s3": "layer for wide vectors",
+    "n9c1h999w999k9r3s3t2": "layer for wide vectors",
     "n1c10h200w200k14r3s3t3": "layer for wide vectors",
     "n1c6h99w99k6r3s3t2": "few channels for wide vectors",
     "n1c2h50w56k2r3s3p1": "few channels for wide vectors",

@@ -32,7 +32,6 @@ RULES = {
     "few channels for wide vectors": ["cpu.numba_direct", "cpu.cython_direct", "cpu.torch", "cpu.shift_matmul"],
     "3x3 layer": ["cpu.cython_winograd", "cpu.numba_winograd", "cpu.torch", "im2col.strided"],
     "1x1 layer": PACKED,
-    "one channel": PACKED,
     "small layer": PACKED,
     "layer for wide vectors": PACKED,
     "narrow layer": ["cpu.cython_direct", "cpu.torch", "cpu.cython_packed", "cpu.numba_direct", "im2col.strided"],
@@ -316,8 +315,6 @@ def _kind(problem: Problem, instructions: str | None) -> str:
         return "few channels for wide vectors" if several else "few channels"
     if channels == 1 and not wide:
         return "few channels"
-    if channels == 1 and outputs > NARROW:
-        return "one channel"
     if channels >= MANY and (wide or outputs >= MANY) and kernel == (3, 3) and problem.stride == problem.dilation == (1, 1):
         return "3x3 layer"
     if wide and kernel == (1, 1):
