@@ -35,12 +35,13 @@ cdef extern from *:
         Py_ssize_t channels, height, width, outputs, out_height, out_width, taps_y, taps_x
         Py_ssize_t stride_y, stride_x, dilation_y, dilation_x, top, left
     bint has_strips(const Shape*) nogil
+    bint has_several(const Shape*) nogil
     Py_ssize_t pieces_float(const Shape*, Py_ssize_t, Py_ssize_t) nogil
     Py_ssize_t pieces_double(const Shape*, Py_ssize_t, Py_ssize_t) nogil
     Py_ssize_t work_float(const Shape*, Py_ssize_t) nogil
     Py_ssize_t work_double(const Shape*, Py_ssize_t) nogil
-    void band_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, bint, Py_ssize_t*, Py_ssize_t*, float*) nogil
-    void band_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, bint, Py_ssize_t*, Py_ssize_t*, double*) nogil
+    void band_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, bint, Py_ssize_t*, float*) nogil
+    void band_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, bint, Py_ssize_t*, double*) nogil
     Py_ssize_t depthwise_bands_float(const Shape*, Py_ssize_t, Py_ssize_t) nogil
     Py_ssize_t depthwise_bands_double(const Shape*, Py_ssize_t, Py_ssize_t) nogil
     Py_ssize_t depthwise_work_float(const Shape*, Py_ssize_t) nogil
@@ -104,7 +105,7 @@ def rows(
     checks.require_memory(threads * size * sizeof(floating), "cpu.cython_direct's padded copies")
     size = apart(size)
     cdef floating* work = <floating*> scratch(threads * size * sizeof(floating))
-    cdef Py_ssize_t numbers = g.taps_x * (1 + g.channels * g.taps_y)
+    cdef Py_ssize_t numbers = g.taps_x * (1 + g.channels * g.taps_y if has_several(&g) else 1)
     cdef Py_ssize_t* offsets = <Py_ssize_t*> scratch(threads * numbers * sizeof(Py_ssize_t))
     try:
         if work == NULL or offsets == NULL:
@@ -116,13 +117,13 @@ def rows(
                 band_float(
                     &g, &input[n, k * g.channels, 0, 0], &weight[k * g.outputs, 0, 0, 0], &bias[k * g.outputs],
                     &output[n, k * g.outputs, 0, 0], g.out_height * (job % pieces) // pieces,
-                    g.out_height * (job % pieces + 1) // pieces, past, offsets + threadid() * numbers, offsets + threadid() * numbers + g.taps_x, work + threadid() * size,
+                    g.out_height * (job % pieces + 1) // pieces, past, offsets + threadid() * numbers, work + threadid() * size,
                 )
             else:
                 band_double(
                     &g, &input[n, k * g.channels, 0, 0], &weight[k * g.outputs, 0, 0, 0], &bias[k * g.outputs],
                     &output[n, k * g.outputs, 0, 0], g.out_height * (job % pieces) // pieces,
-                    g.out_height * (job % pieces + 1) // pieces, past, offsets + threadid() * numbers, offsets + threadid() * numbers + g.taps_x, work + threadid() * size,
+                    g.out_height * (job % pieces + 1) // pieces, past, offsets + threadid() * numbers, work + threadid() * size,
                 )
     finally:
         free(work)

@@ -367,10 +367,10 @@ static ptrdiff_t NAME(work)(const Shape *g, ptrdiff_t pieces)
 }
 
 /* Output rows first to last - 1 of all output channels of one group of one image. Each pointer is at the group's first element.
-   past: outputs of whole and aligned vectors go past the caches. offsets, places: room for a number for each column of the kernel,
-   and each tap. */
+   past: outputs of whole and aligned vectors go past the caches. offsets: room for a number for each column of the kernel and, where
+   it has several outputs at once, for each tap. */
 static void NAME(band)(const Shape *g, const REAL *input, const REAL *weight, const REAL *bias, REAL *output, ptrdiff_t first,
-                       ptrdiff_t last, int past, ptrdiff_t *offsets, ptrdiff_t *places, REAL *copy)
+                       ptrdiff_t last, int past, ptrdiff_t *offsets, REAL *copy)
 {
 #ifdef MASK
     if (has_strips(g)) {
@@ -414,13 +414,7 @@ static void NAME(band)(const Shape *g, const REAL *input, const REAL *weight, co
                 if (!whole && !copied)
                     NAME(fill)(g, input, copy, y, count, column - g->left, LANES << cut.power, pitch);
                 if (has_several(g)) {
-                    REAL *to = output + p * g->out_width + column;
-                    ptrdiff_t taps = 0;
-                    for (ptrdiff_t c = 0; c < g->channels; c++)
-                        for (ptrdiff_t r = 0; r < g->taps_y; r++)
-                            for (ptrdiff_t s = 0; s < g->taps_x; s++)
-                                places[taps++] = c * tiles.plane + r * tiles.line + offsets[s];
-                    NAME(all_outputs)(g, cut.power, &tiles, places, taps, from, weight, bias, to, g->out_height * g->out_width);
+                    NAME(all_outputs)(g, cut.power, &tiles, offsets + g->taps_x, from, weight, bias, output + p * g->out_width + column);
                     continue;
                 }
                 for (ptrdiff_t k = 0; k < g->outputs; k++)

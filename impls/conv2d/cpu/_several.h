@@ -54,13 +54,20 @@ BOTH(3) BOTH(4) BOTH(5) BOTH(6)
 #undef BOTH
 #undef SEVERAL
 
-/* All outputs of the tiles, in even shares. */
-static void NAME(all_outputs)(const Shape *g, int power, ARGUMENTS)
+/* All outputs of the tiles, in even shares. places: room for a number for each tap. */
+static void NAME(all_outputs)(const Shape *g, int power, const Tiles *given, ptrdiff_t *places, const REAL *input,
+                              const REAL *weight, const REAL *bias, REAL *output)
 {
 #define BOTH(count) {NAME(several_##count##_1), NAME(several_##count##_2)}
     static void (*const kernels[MOST_OUTPUTS + 1][1 << POWER])(ARGUMENTS) = {
         [3] = BOTH(3), [4] = BOTH(4), [5] = BOTH(5), [6] = BOTH(6)};
 #undef BOTH
+    const ptrdiff_t far = g->out_height * g->out_width;
+    ptrdiff_t taps = 0;
+    for (ptrdiff_t c = 0; c < given->channels; c++)
+        for (ptrdiff_t r = 0; r < given->taps_y; r++)
+            for (ptrdiff_t s = 0; s < given->taps_x; s++)
+                places[taps++] = c * given->plane + r * given->line + given->offsets[s];
     const ptrdiff_t shares = (g->outputs + MOST_OUTPUTS - 1) / MOST_OUTPUTS;
     for (ptrdiff_t share = 0; share < shares; share++) {
         const ptrdiff_t k = g->outputs * share / shares, count = g->outputs * (share + 1) / shares - k;
