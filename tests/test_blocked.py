@@ -160,10 +160,19 @@ TILED = [
     call((1, 4500, 7, 7), (60, 1500, 1, 1), bias=True, groups=3),
 ]
 
+# Packed weights of over 256 KB a block of outputs, which are summed a few channels after the other there.
+CUT = [
+    call((1, 130, 9, 9), (17, 130, 7, 7), bias=True, padding=3),
+    call((5, 600, 13, 14), (33, 600, 3, 3), stride=2, padding=1, dtype="float64"),
+    call((2, 2200, 8, 8), (40, 1100, 2, 2), bias=True, groups=2),
+    call((1, 5000, 20, 20), (20, 5000, 1, 1), bias=True),
+    call((1, 3, 70, 75), (5, 3, 60, 60), bias=True, padding=20),
+]
+
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-@pytest.mark.parametrize("what", TILED, ids=str)
-def test_tiles_end_where_they_should(what, threads):
+@pytest.mark.parametrize("what", TILED + CUT, ids=str)
+def test_tiles_and_cuts_end_where_they_should(what, threads):
     agrees("cpu.cython_packed", what, threads)
     function, (input, weight, bias) = load("cpu.cython_packed"), arrays(what, whole=True)
     with threadpool_limits(threads):
@@ -208,7 +217,7 @@ def test_narrower_vectors_do_too(name, build, tmp_path, monkeypatch):
         agrees(name, data.draw(calls(name)), 2)
 
     examples()
-    for what in TILED if name == "cpu.cython_packed" else ():
+    for what in TILED + CUT if name == "cpu.cython_packed" else ():
         agrees(name, what, 2)
 
 

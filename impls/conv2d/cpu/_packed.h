@@ -34,6 +34,12 @@ static int few_at_sides(const Shape *g)
 #define WORK (8 << 20)   /* bytes of copied images, and of images from which strided 1x1 layers copy */
 #define NEAR (256 << 10) /* bytes of padded images that stay in a core's own cache */
 #define SETS (128 << 10) /* bytes from one place in memory to the next that takes the same place in that cache */
+/* How far ahead is asked for what lies in more streams than the machine's own prefetcher follows. */
+#define AHEAD 64  /* weights of an output */
+#define BEFORE 16 /* channels */
+#define LINE 64   /* bytes that come together */
+#define CUT_TAPS (TILE <= PITCH) /* where weights are read so often that they should come from a core's own cache */
+#define TOGETHER 64              /* pieces that are summed over some of the channels before the next channels' turn */
 #define PAGES (256 << 10) /* bytes of so many pages as a core soon finds */
 
 /* What is copied before it is summed, and by whom. */
@@ -137,9 +143,11 @@ static void NAME(pack)(const REAL *weight, ptrdiff_t taps, ptrdiff_t outputs, RE
             for (int half = begin; half < begin + vectors && half * LANES < outputs; half++) {
                 V rows[LANES];
                 _Pragma("GCC unroll 16") for (int k = 0; k < LANES; k++)
-                    rows[k] = half * LANES + k < outputs
-                                  ? NAME(load_some)(weight + (half * LANES + k) * taps + at, 0, taps - at)
-                                  : (V){0};
+                {
+                    const REAL *row = weight + (half * LANES + k) * taps + at;
+                    rows[k] = half * LANES + k < outputs ? NAME(load_some)(row, 0, taps - at) : (V){0};
+                    __builtin_prefetch(row + AHEAD);
+                }
                 NAME(transpose)(rows);
                 _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++)
                     NAME(store)(packed + (at + i) * PAIR + half * LANES, rows[i]);
@@ -177,10 +185,12 @@ static ptrdiff_t NAME(halves_of)(ptrdiff_t outputs)
    first pixel sees; pixels lie `stride` elements apart, rows `jump`. Summed are `runs` runs of `length` taps, `step` taps from one to the
    next. The first `outputs` channels are stored, `far` elements apart, in each the pixels side by side. With `sides` the first tap of the
    first pixel sees column `column` of an image that is `width` wide, and what the first and the last SIDE pixels see beyond it is left
-   out. */
+   out. begun: the sums that are gone on with, or NULL where these begin with the bias. kept: where they are kept to be gone on with,
+   or NULL where they are stored. Both (pixels, PAIR). */
 INLINE void NAME(pixels)(const int sides, const int halves, const int rows, const int columns, const ptrdiff_t stride, ptrdiff_t jump,
                          const REAL *input, ptrdiff_t column, ptrdiff_t width, const Tap *taps, ptrdiff_t runs, ptrdiff_t length,
-                         ptrdiff_t step, const REAL *packed, const REAL *bias, REAL *output, ptrdiff_t outputs, ptrdiff_t far)
+                         ptrdiff_t step, const REAL *packed, const REAL *bias, REAL *output, ptrdiff_t outputs, ptrdiff_t far,
+                         const REAL *begun, REAL *kept)
 {
     const int count = rows * columns, whole = halves / 2; /* vectors */
     V sums[TILE][2];
@@ -197,6 +207,10 @@ INLINE void NAME(pixels)(const int sides, const int halves, const int rows, cons
     _Pragma("GCC unroll 16") for (int t = 0; t < count; t++) if (halves % 2 > 0)
         rest[t] = HALF_OF(whole > 0 ? high : low);
 #endif
+    if (CUT_TAPS && begun != NULL)
+        _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
+            _Pragma("GCC unroll 2") for (int i = 0; i < whole; i++)
+                sums[t][i] = NAME(load)(begun + t * PAIR + i * LANES);
     for (ptrdiff_t run = 0; run < runs; run++, taps += step, packed += step * PAIR)
         for (ptrdiff_t tap = 0; tap < length; tap++) {
             const REAL *seen = input + taps[tap].place;
@@ -222,6 +236,12 @@ INLINE void NAME(pixels)(const int sides, const int halves, const int rows, cons
 #endif
             }
         }
+    if (CUT_TAPS && kept != NULL) {
+        _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
+            _Pragma("GCC unroll 2") for (int i = 0; i < whole; i++)
+                NAME(store)(kept + t * PAIR + i * LANES, sums[t][i]);
+        return;
+    }
     _Pragma("GCC unroll 2") for (int vector = 0; 2 * vector < halves; vector++)
         _Pragma("GCC unroll 16") for (int at = 0; at < count; at += LANES)
         {
@@ -243,8 +263,9 @@ INLINE void NAME(pixels)(const int sides, const int halves, const int rows, cons
 
 #define GIVEN                                                                                                                    \
     ptrdiff_t stride, ptrdiff_t jump, const REAL *input, ptrdiff_t column, ptrdiff_t width, const Tap *taps, ptrdiff_t runs,     \
-        ptrdiff_t length, ptrdiff_t step, const REAL *packed, const REAL *bias, REAL *output, ptrdiff_t outputs, ptrdiff_t far
-#define SAME jump, input, column, width, taps, runs, length, step, packed, bias, output, outputs, far
+        ptrdiff_t length, ptrdiff_t step, const REAL *packed, const REAL *bias, REAL *output, ptrdiff_t outputs,         \
+        ptrdiff_t far, const REAL *begun, REAL *kept
+#define SAME jump, input, column, width, taps, runs, length, step, packed, bias, output, outputs, far, begun, kept
 #define PIXELS(halves, rows, columns)                                                                                            \
     static void NAME(pixels_##halves##_##rows##_##columns)(GIVEN)                                                                \
     {                                                                                                                            \
@@ -296,39 +317,59 @@ static void (*const NAME(pixels_of)[5][3][TILE + 1])(GIVEN) = {
 #undef GIVEN
 #undef SAME
 
-/* Pieces first to last - 1 of the outputs, counted through the images, of `outputs` output channels. input: the first image, padded
-   where the plan says so, whose next image lies `image` elements on; output: likewise, at the first of the channels. Rows of taps that
-   see nothing but padding are left out. */
-static void NAME(pieces)(const Shape *g, const Plan *plan, const REAL *input, ptrdiff_t image, const Tap *taps, const REAL *packed,
-                         const REAL *bias, REAL *output, ptrdiff_t out_image, ptrdiff_t outputs, ptrdiff_t first, ptrdiff_t last)
+/* A piece of the outputs, counted through the images, of `outputs` output channels, summed over `channels` channels from channel c on.
+   input: the first image, padded where the plan says so, whose next image lies `image` elements on; output: likewise, at the first of the
+   output channels. Rows of taps that see nothing but padding are left out. begun, kept: as pixels() has them. */
+static void NAME(piece)(const Shape *g, const Plan *plan, const REAL *input, ptrdiff_t image, const Tap *taps, const REAL *packed,
+                        const REAL *bias, REAL *output, ptrdiff_t out_image, ptrdiff_t outputs, ptrdiff_t piece, ptrdiff_t c,
+                        ptrdiff_t channels, const REAL *begun, REAL *kept)
 {
     const ptrdiff_t across = parts(g), far = g->out_height * g->out_width;
     const ptrdiff_t pitch = plan->width, step = g->taps_y * g->taps_x;
     const ptrdiff_t halves = NAME(halves_of)(outputs); /* channels that nobody asked for would take as long as those that are */
-    for (ptrdiff_t piece = first; piece < last; piece++) {
-        const ptrdiff_t n = piece / pieces_of(g), p = piece % pieces_of(g) / across * together(g), part = piece % across;
-        const ptrdiff_t rows = g->out_height - p < together(g) ? g->out_height - p : together(g);
-        const ptrdiff_t q = g->out_width * part / across, columns = g->out_width * (part + 1) / across - q;
-        /* From the first row of the image to the first tap's row of the lowest outputs, and on from that of the highest to the end. */
-        const ptrdiff_t above = g->top - (p + rows - 1) * g->stride_y, below = g->height - 1 + g->top - p * g->stride_y;
-        ptrdiff_t begin = 0, end = g->taps_y, runs = 1, length = g->channels * step;
-        if (above > 0)
-            begin = (above + g->dilation_y - 1) / g->dilation_y;
-        if (below < (g->taps_y - 1) * g->dilation_y)
-            end = below < 0 ? 0 : below / g->dilation_y + 1;
-        if (begin > 0 || end < g->taps_y) {
-            runs = begin < end ? g->channels : 0;
-            length = (end - begin) * g->taps_x;
-        }
-        const ptrdiff_t row = p * g->stride_y - (plan->sides ? g->top : 0), column = q * g->stride_x - (plan->sides ? g->left : 0);
-        const ptrdiff_t after = column + (columns - 1) * g->stride_x + (g->taps_x - 1) * g->dilation_x;
-        const int kind = plan->sides && (column < 0 || after >= g->width) ? 2 : rows - 1;
-        const ptrdiff_t place = plan->tiled ? part * tile_of(g) : row * pitch + column;
-        NAME(pixels_of)[halves][kind][columns](g->stride_x, g->stride_y * pitch, input + n * image + place, column,
-                                                   g->width, taps + begin * g->taps_x, runs, length, step,
-                                                   packed + begin * g->taps_x * PAIR, bias,
-                                                   output + n * out_image + p * g->out_width + q, outputs, far);
+    const ptrdiff_t n = piece / pieces_of(g), p = piece % pieces_of(g) / across * together(g), part = piece % across;
+    const ptrdiff_t rows = g->out_height - p < together(g) ? g->out_height - p : together(g);
+    const ptrdiff_t q = g->out_width * part / across, columns = g->out_width * (part + 1) / across - q;
+    /* From the first row of the image to the first tap's row of the lowest outputs, and on from that of the highest to the end. */
+    const ptrdiff_t above = g->top - (p + rows - 1) * g->stride_y, below = g->height - 1 + g->top - p * g->stride_y;
+    ptrdiff_t begin = 0, end = g->taps_y, runs = 1, length = channels * step;
+    if (above > 0)
+        begin = (above + g->dilation_y - 1) / g->dilation_y;
+    if (below < (g->taps_y - 1) * g->dilation_y)
+        end = below < 0 ? 0 : below / g->dilation_y + 1;
+    if (begin > 0 || end < g->taps_y) {
+        runs = begin < end ? channels : 0;
+        length = (end - begin) * g->taps_x;
     }
+    const ptrdiff_t row = p * g->stride_y - (plan->sides ? g->top : 0), column = q * g->stride_x - (plan->sides ? g->left : 0);
+    const ptrdiff_t after = column + (columns - 1) * g->stride_x + (g->taps_x - 1) * g->dilation_x;
+    const int kind = plan->sides && (column < 0 || after >= g->width) ? 2 : rows - 1;
+    const ptrdiff_t place = plan->tiled ? part * tile_of(g) : row * pitch + column, tap = c * step + begin * g->taps_x;
+    NAME(pixels_of)[halves][kind][columns](g->stride_x, g->stride_y * pitch, input + n * image + place, column, g->width, taps + tap, runs,
+                                           length, step, packed + tap * PAIR, bias, output + n * out_image + p * g->out_width + q, outputs,
+                                           far, begun, kept);
+}
+
+/* Pieces first to last - 1. Weights that a core's own cache would not keep from one piece to the next are cut by channels. */
+static void NAME(pieces)(const Shape *g, const Plan *plan, const REAL *input, ptrdiff_t image, const Tap *taps, const REAL *packed,
+                         const REAL *bias, REAL *output, ptrdiff_t out_image, ptrdiff_t outputs, ptrdiff_t first, ptrdiff_t last)
+{
+    const ptrdiff_t bytes = g->taps_y * g->taps_x * PAIR * SIZE;
+    if (CUT_TAPS && g->channels * bytes > NEAR && last - first > 1) {
+        REAL sums[TOGETHER][TILE * PAIR];
+        const ptrdiff_t share = bytes < NEAR / 2 ? NEAR / 2 / bytes : 1; /* channels */
+        for (ptrdiff_t begin = first; begin < last; begin += TOGETHER)
+            for (ptrdiff_t c = 0; c < g->channels; c += share)
+                for (ptrdiff_t piece = begin; piece < last && piece < begin + TOGETHER; piece++) {
+                    const ptrdiff_t left = g->channels - c;
+                    REAL *kept = sums[piece - begin];
+                    NAME(piece)(g, plan, input, image, taps, packed, bias, output, out_image, outputs, piece, c,
+                                left < share ? left : share, c > 0 ? kept : NULL, left > share ? kept : NULL);
+                }
+        return;
+    }
+    for (ptrdiff_t piece = first; piece < last; piece++)
+        NAME(piece)(g, plan, input, image, taps, packed, bias, output, out_image, outputs, piece, 0, g->channels, NULL, NULL);
 }
 
 /* Rows first to last - 1 of one plane of an image with its padding, `width` columns of every step_y-th row and step_x-th column. */
@@ -371,8 +412,11 @@ static void NAME(tile)(const Shape *g, const REAL *input, REAL *tiles, ptrdiff_t
         for (ptrdiff_t part = begin; part < end; part++)
             from[part - begin] = g->out_width * part / across;
         const int inside = from[end - 1 - begin] + PITCH <= g->width;
+        const ptrdiff_t after = from[end - 1 - begin] + TILE + LINE / SIZE; /* of their last pixel's line */
         for (ptrdiff_t c = 0; c < g->channels; c++) {
             const REAL *row = input + c * g->width;
+            for (ptrdiff_t x = from[0]; c + BEFORE < g->channels && x < after; x += LINE / SIZE)
+                __builtin_prefetch(row + BEFORE * g->width + x);
             REAL *to = tiles + begin * size + c * PITCH;
             for (ptrdiff_t i = 0; i < end - begin; i++)
                 for (ptrdiff_t x = 0; x < PITCH; x += LANES)
