@@ -157,13 +157,31 @@ INLINE void NAME(stream)(REAL *to, V value)
 /* Store the first `count` lanes; nothing where that is not positive, everything where it is more than there are. */
 INLINE void NAME(store_first)(REAL *to, V value, ptrdiff_t count)
 {
-    if (count >= LANES)
+    if (count >= LANES) {
         NAME(store)(to, value);
-    else if (count > 0)
-#ifdef STORE_MASKED
-        STORE_MASKED(to, NAME(mask)(0, count), value);
+        return;
+    }
+    if (count <= 0)
+        return;
+#if defined(STORE_MASKED)
+    STORE_MASKED(to, NAME(mask)(0, count), value);
+#elif defined(__AVX2__) /* from its registers; GCC copies by way of the stack, eight bytes at a time */
+    const __m256d whole = (__m256d)value;
+    __m128d part = _mm256_castpd256_pd128(whole);
+    if (count & LANES / 2) {
+        _mm_storeu_pd((double *)to, part);
+        part = _mm256_extractf128_pd(whole, 1);
+        to += LANES / 2;
+    }
+    if (count & LANES / 4) {
+        _mm_storel_pi((__m64 *)to, (__m128)part);
+        part = _mm_unpackhi_pd(part, part);
+        to += LANES / 4;
+    }
+    if (LANES == 8 && count & 1)
+        _mm_store_ss((float *)to, (__m128)part);
 #else
-        memcpy(to, &value, count * sizeof(REAL));
+    memcpy(to, &value, count * sizeof(REAL));
 #endif
 }
 
