@@ -12,6 +12,35 @@ static ptrdiff_t together(const Shape *g) { return g->out_width <= TILE / 2 ? 2 
 static ptrdiff_t parts(const Shape *g) { return (g->out_width + TILE - 1) / TILE; }
 static ptrdiff_t pieces_of(const Shape *g) { return (g->out_height + together(g) - 1) / together(g) * parts(g); }
 
+/* Where a piece lies: its image and rows, which part of them it is, and its columns. */
+typedef struct {
+    ptrdiff_t n, p, part, q, end;
+} Place;
+
+static Place place_of(const Shape *g, ptrdiff_t piece)
+{
+    const ptrdiff_t pieces = pieces_of(g), across = parts(g), part = piece % across;
+    return (Place){piece / pieces, piece % pieces / across * together(g), part, g->out_width * part / across,
+                   g->out_width * (part + 1) / across};
+}
+
+/* Without the divisions, which take as long as the sums of a small 1x1 layer. */
+static Place next_place(const Shape *g, Place at)
+{
+    const ptrdiff_t across = parts(g);
+    at.q = at.end;
+    if (++at.part == across) {
+        at.part = at.q = 0;
+        at.p += together(g);
+        if (at.p >= g->out_height) {
+            at.p = 0;
+            at.n++;
+        }
+    }
+    at.end = across == 1 ? g->out_width : g->out_width * (at.part + 1) / across;
+    return at;
+}
+
 /* From one piece's pixels to the next one's where images are tiled, not a multiple of what takes the same place in a cache. */
 static ptrdiff_t tile_of(const Shape *g) { return g->channels * PITCH + 16; }
 
@@ -317,19 +346,17 @@ static void (*const NAME(pixels_of)[5][3][TILE + 1])(GIVEN) = {
 #undef GIVEN
 #undef SAME
 
-/* A piece of the outputs, counted through the images, of `outputs` output channels, summed over `channels` channels from channel c on.
+/* A piece of the outputs, of `outputs` output channels, summed over `channels` channels from channel c on.
    input: the first image, padded where the plan says so, whose next image lies `image` elements on; output: likewise, at the first of the
    output channels. Rows of taps that see nothing but padding are left out. begun, kept: as pixels() has them. */
 static void NAME(piece)(const Shape *g, const Plan *plan, const REAL *input, ptrdiff_t image, const Tap *taps, const REAL *packed,
-                        const REAL *bias, REAL *output, ptrdiff_t out_image, ptrdiff_t outputs, ptrdiff_t piece, ptrdiff_t c,
+                        const REAL *bias, REAL *output, ptrdiff_t out_image, ptrdiff_t outputs, Place at, ptrdiff_t c,
                         ptrdiff_t channels, const REAL *begun, REAL *kept)
 {
-    const ptrdiff_t across = parts(g), far = g->out_height * g->out_width;
+    const ptrdiff_t p = at.p, q = at.q, columns = at.end - q, far = g->out_height * g->out_width;
     const ptrdiff_t pitch = plan->width, step = g->taps_y * g->taps_x;
     const ptrdiff_t halves = NAME(halves_of)(outputs); /* channels that nobody asked for would take as long as those that are */
-    const ptrdiff_t n = piece / pieces_of(g), p = piece % pieces_of(g) / across * together(g), part = piece % across;
     const ptrdiff_t rows = g->out_height - p < together(g) ? g->out_height - p : together(g);
-    const ptrdiff_t q = g->out_width * part / across, columns = g->out_width * (part + 1) / across - q;
     /* From the first row of the image to the first tap's row of the lowest outputs, and on from that of the highest to the end. */
     const ptrdiff_t above = g->top - (p + rows - 1) * g->stride_y, below = g->height - 1 + g->top - p * g->stride_y;
     ptrdiff_t begin = 0, end = g->taps_y, runs = 1, length = channels * step;
@@ -344,9 +371,9 @@ static void NAME(piece)(const Shape *g, const Plan *plan, const REAL *input, ptr
     const ptrdiff_t row = p * g->stride_y - (plan->sides ? g->top : 0), column = q * g->stride_x - (plan->sides ? g->left : 0);
     const ptrdiff_t after = column + (columns - 1) * g->stride_x + (g->taps_x - 1) * g->dilation_x;
     const int kind = plan->sides && (column < 0 || after >= g->width) ? 2 : rows - 1;
-    const ptrdiff_t place = plan->tiled ? part * tile_of(g) : row * pitch + column, tap = c * step + begin * g->taps_x;
-    NAME(pixels_of)[halves][kind][columns](g->stride_x, g->stride_y * pitch, input + n * image + place, column, g->width, taps + tap, runs,
-                                           length, step, packed + tap * PAIR, bias, output + n * out_image + p * g->out_width + q, outputs,
+    const ptrdiff_t place = plan->tiled ? at.part * tile_of(g) : row * pitch + column, tap = c * step + begin * g->taps_x;
+    NAME(pixels_of)[halves][kind][columns](g->stride_x, g->stride_y * pitch, input + at.n * image + place, column, g->width, taps + tap, runs,
+                                           length, step, packed + tap * PAIR, bias, output + at.n * out_image + p * g->out_width + q, outputs,
                                            far, begun, kept);
 }
 
@@ -355,21 +382,25 @@ static void NAME(pieces)(const Shape *g, const Plan *plan, const REAL *input, pt
                          const REAL *bias, REAL *output, ptrdiff_t out_image, ptrdiff_t outputs, ptrdiff_t first, ptrdiff_t last)
 {
     const ptrdiff_t bytes = g->taps_y * g->taps_x * PAIR * SIZE;
+    Place at = place_of(g, first);
     if (CUT_TAPS && g->channels * bytes > NEAR && last - first > 1) {
         REAL sums[TOGETHER][TILE * PAIR];
         const ptrdiff_t share = bytes < NEAR / 2 ? NEAR / 2 / bytes : 1; /* channels */
-        for (ptrdiff_t begin = first; begin < last; begin += TOGETHER)
-            for (ptrdiff_t c = 0; c < g->channels; c += share)
-                for (ptrdiff_t piece = begin; piece < last && piece < begin + TOGETHER; piece++) {
-                    const ptrdiff_t left = g->channels - c;
-                    REAL *kept = sums[piece - begin];
-                    NAME(piece)(g, plan, input, image, taps, packed, bias, output, out_image, outputs, piece, c,
-                                left < share ? left : share, c > 0 ? kept : NULL, left > share ? kept : NULL);
-                }
+        for (ptrdiff_t begin = first, after; begin < last; begin = after) {
+            const Place start = at;
+            after = last - begin < TOGETHER ? last : begin + TOGETHER;
+            for (ptrdiff_t c = 0; c < g->channels; c += share) {
+                const ptrdiff_t left = g->channels - c;
+                at = start;
+                for (ptrdiff_t i = 0; i < after - begin; i++, at = next_place(g, at))
+                    NAME(piece)(g, plan, input, image, taps, packed, bias, output, out_image, outputs, at, c, left < share ? left : share,
+                                c > 0 ? sums[i] : NULL, left > share ? sums[i] : NULL);
+            }
+        }
         return;
     }
-    for (ptrdiff_t piece = first; piece < last; piece++)
-        NAME(piece)(g, plan, input, image, taps, packed, bias, output, out_image, outputs, piece, 0, g->channels, NULL, NULL);
+    for (ptrdiff_t piece = first; piece < last; piece++, at = next_place(g, at))
+        NAME(piece)(g, plan, input, image, taps, packed, bias, output, out_image, outputs, at, 0, g->channels, NULL, NULL);
 }
 
 /* Rows first to last - 1 of one plane of an image with its padding, `width` columns of every step_y-th row and step_x-th column. */
