@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The kernel of cpu.cython_packed: blocks and threads here, the sums in _packed.h."""
+"""The kernel of cpu.cython_packed: blocks and threads here, what is summed together in _pieces.h, the sums in _packed.h."""
 
 import numpy as np
 

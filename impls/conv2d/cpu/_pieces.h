@@ -1,0 +1,163 @@
+/* Direct sums over packed weights, a vector of output channels at a time: which pixels are summed together, in what order, and what is
+   copied before. _vectors.h, for TILE, comes before. */
+#ifndef CONVBENCH_PIECES
+#define CONVBENCH_PIECES
+#include "_shape.h"
+
+#define PITCH 8 /* from a channel's pixels to the next one's in a tile: whole vectors, TILE elements at least */
+#define CHUNK 8 /* tiles that are copied together */
+
+/* Rows of outputs that go together, and pieces that they are cut into, as even and as long as they can be. */
+static ptrdiff_t together(const Shape *g) { return g->out_width <= TILE / 2 ? 2 : 1; }
+static ptrdiff_t parts(const Shape *g) { return (g->out_width + TILE - 1) / TILE; }
+static ptrdiff_t pieces_of(const Shape *g) { return (g->out_height + together(g) - 1) / together(g) * parts(g); }
+
+/* Where a piece lies: its image and rows, which part of them it is, and its columns. */
+typedef struct {
+    ptrdiff_t n, p, part, q, end;
+} Place;
+
+static Place place_of(const Shape *g, ptrdiff_t piece)
+{
+    const ptrdiff_t pieces = pieces_of(g), across = parts(g), part = piece % across;
+    return (Place){piece / pieces, piece % pieces / across * together(g), part, g->out_width * part / across,
+                   g->out_width * (part + 1) / across};
+}
+
+/* Without the divisions, which take as long as the sums of a small 1x1 layer. */
+static Place next_place(const Shape *g, Place at)
+{
+    const ptrdiff_t across = parts(g);
+    at.q = at.end;
+    if (++at.part == across) {
+        at.part = at.q = 0;
+        at.p += together(g);
+        if (at.p >= g->out_height) {
+            at.p = 0;
+            at.n++;
+        }
+    }
+    at.end = across == 1 ? g->out_width : g->out_width * (at.part + 1) / across;
+    return at;
+}
+
+/* From one piece's pixels to the next one's where images are tiled, not a multiple of what takes the same place in a cache. */
+static ptrdiff_t tile_of(const Shape *g) { return g->channels * PITCH + 16; }
+
+/* The rows of a padded image, `first` to `last` - 1, that its pieces `begin` to `end` - 1 see. */
+static void rows_seen(const Shape *g, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t *first, ptrdiff_t *last)
+{
+    const ptrdiff_t after = ((end - 1) / parts(g) + 1) * together(g);
+    *first = begin / parts(g) * together(g) * g->stride_y;
+    *last = ((after < g->out_height ? after : g->out_height) - 1) * g->stride_y + (g->taps_y - 1) * g->dilation_y + 1;
+}
+
+#define SIDE 2 /* outputs at each end of a row of which it is asked tap by tap whether they see padding */
+static int few_at_sides(const Shape *g)
+{
+    const ptrdiff_t starts = g->left + g->width - (g->taps_x - 1) * g->dilation_x; /* of outputs that see nothing right of the image */
+    return starts > 0 && (starts - 1) / g->stride_x + 1 >= g->out_width - SIDE && g->left <= SIDE * g->stride_x;
+}
+
+#define SHORT 4          /* vectors of a row up to which it is padded by vectors: three calls of the library take longer */
+#define WORK (8 << 20)   /* bytes of copied images, and of images from which strided 1x1 layers copy */
+#define NEAR (256 << 10) /* bytes of padded images that stay in a core's own cache */
+#define SETS (128 << 10) /* bytes from one place in memory to the next that takes the same place in that cache */
+/* How far ahead is asked for what lies in more streams than the machine's own prefetcher follows. */
+#define AHEAD 64  /* weights of an output */
+#define BEFORE 16 /* channels */
+#define LINE 64   /* bytes that come together */
+#define CUT_TAPS (TILE <= PITCH) /* where weights are read so often that they should come from a core's own cache */
+#define TOGETHER 64              /* pieces that are summed over some of the channels before the next channels' turn */
+#define PAGES (256 << 10) /* bytes of so many pages as a core soon finds */
+
+/* What is copied before it is summed, and by whom. */
+typedef struct {
+    int copied;              /* images, with their padding, without what no output sees, or tiled */
+    int tiled;               /* by pieces, each with all its channels side by side */
+    int sides;               /* not copied, though outputs at the sides see padding */
+    int own;                 /* each thread copies, and packs the weights for, what it sums itself */
+    ptrdiff_t height, width; /* of an image as it is read: in a copy for a band of it, the most rows that a band sees */
+    ptrdiff_t step_y, step_x; /* from a row or column of the image to the next that is copied */
+    ptrdiff_t images;        /* copied at a time */
+    ptrdiff_t bands;         /* that an image's pieces are cut into, where threads have their own */
+} Plan;
+
+/* What a tap sees: elements and columns on from what the first tap of the first channel sees. */
+typedef struct {
+    ptrdiff_t place, column;
+} Tap;
+
+/* The plan for `images` images of so many groups and elements of `size` bytes. Where each output sees one place, an image becomes one long
+   row: *g then is that row's. */
+static Plan plan_of(Shape *g, ptrdiff_t images, ptrdiff_t groups, ptrdiff_t threads, ptrdiff_t size)
+{
+    const ptrdiff_t height = (g->out_height - 1) * g->stride_y + (g->taps_y - 1) * g->dilation_y + 1;
+    const ptrdiff_t width = (g->out_width - 1) * g->stride_x + (g->taps_x - 1) * g->dilation_x + 1;
+    const ptrdiff_t pair = 2 * VECTOR / size, blocks = (g->outputs + pair - 1) / pair;
+    const int one_tap = g->taps_y == 1 && g->taps_x == 1, strided = g->stride_y > 1 || g->stride_x > 1;
+    const int padded = g->top > 0 || g->left > 0 || height > g->height || width > g->width;
+    /* Few outputs are soon summed: without a copy in a tenth less of the time. But a copy also moves channels apart that take each other's
+       place in the cache. */
+    const int sides = padded && !one_tap && blocks <= 2 && together(g) == 1 && g->stride_x <= 2 && few_at_sides(g) &&
+                      g->height * g->width * size % SETS > 0;
+    Plan plan = {.copied = padded && !sides, .sides = sides, .step_y = 1, .step_x = 1};
+    /* Images of strided 1x1 layers are read again for each block of outputs: many bytes in less time without what no output sees. */
+    if (one_tap && strided && blocks >= 4 && images * g->channels * g->height * g->width * size >= WORK)
+        plan.copied = 1;
+    const int long_row = one_tap && (plan.copied || !strided);
+    plan.height = plan.copied ? height : g->height;
+    plan.width = plan.copied ? width : g->width;
+    if (long_row) {
+        plan.step_y = g->stride_y;
+        plan.step_x = g->stride_x;
+        plan.height = g->out_height;
+        plan.width = g->out_width;
+        g->out_width *= g->out_height;
+        g->width = g->out_width;
+        g->height = g->out_height = g->stride_y = g->stride_x = 1;
+        g->top = g->left = 0;
+    }
+    /* Threads that each have groups or images of their own need not wait for each other, nor read what another has copied, which takes
+       up to four times as long where their caches are far apart. Where there are too few of either, each has a band of every image.
+       Without groups the weights, which each then packs for itself, must be soon packed. */
+    const int enough = groups * images >= 4 * threads || groups * images % threads == 0;
+    const int soon = blocks <= 8 && images * g->out_height * g->out_width >= 12 * blocks * threads && (enough || !long_row);
+    plan.own = ((plan.copied || plan.sides) && soon) || (groups > 1 && enough);
+    const ptrdiff_t pieces = pieces_of(g);
+    plan.bands = enough ? 1 : threads < pieces ? threads : pieces;
+    /* One pixel of each channel after the other is a page after the other: with few pixels at a time most of the way to them. Bands of
+       tiles stay near a core for all its outputs, unless the weights are not soon packed by each thread. Where sums take 14 pixels at a
+       time, each piece asks for the next one's lines instead. */
+    if (TILE <= PITCH && long_row && !plan.copied && !strided && blocks > 1 && g->channels * g->width * size > PAGES) {
+        plan.copied = plan.tiled = 1;
+        plan.own = threads == 1 || images * g->width >= 400 * threads;
+        plan.bands = plan.own ? (pieces * tile_of(g) * size + NEAR - 1) / NEAR : 1;
+        if (plan.own && !enough)
+            plan.bands = (plan.bands + threads - 1) / threads * threads;
+        if (plan.bands > pieces)
+            plan.bands = pieces;
+        plan.images = plan.own ? 1 : WORK / (pieces * tile_of(g) * size);
+        plan.images = plan.images < 1 ? 1 : plan.images > images ? images : plan.images;
+        return plan;
+    }
+    if (plan.own && plan.copied && plan.bands > 1) {
+        plan.height = 0;
+        for (ptrdiff_t i = 0; i < plan.bands; i++) {
+            ptrdiff_t first, last;
+            rows_seen(g, pieces * i / plan.bands, (pieces * (i + 1) + plan.bands - 1) / plan.bands, &first, &last);
+            plan.height = last - first > plan.height ? last - first : plan.height;
+        }
+    }
+    /* As many images at a time as the cache holds, but not so many that a thread has none. */
+    const ptrdiff_t bytes = g->channels * plan.height * plan.width * size, shared = groups * images / (4 * threads);
+    plan.images = (plan.own ? NEAR : WORK) / bytes;
+    if (plan.own && plan.images > shared)
+        plan.images = shared;
+    if (plan.images < 1)
+        plan.images = 1;
+    if (plan.images > images || (!plan.copied && !plan.own))
+        plan.images = images;
+    return plan;
+}
+#endif
