@@ -160,8 +160,12 @@ TILED = [
     call((1, 4500, 7, 7), (60, 1500, 1, 1), bias=True, groups=3),
 ]
 
-# Packed weights of over 256 KB a block of outputs, which are summed a few channels after the other there.
+# Packed weights of a block of outputs, and pixels that they meet, of over 128 KB, which are summed a few channels after the
+# other there.
 CUT = [
+    call((2, 100, 40, 40), (20, 100, 3, 3), bias=True, padding=2, dilation=2),
+    call((1, 200, 40, 41), (70, 200, 1, 1), bias=True, stride=2),
+    call((1, 60, 60, 50), (70, 60, 3, 3), stride=3, padding=(1, 0)),
     call((1, 130, 9, 9), (17, 130, 7, 7), bias=True, padding=3),
     call((5, 600, 13, 14), (33, 600, 3, 3), stride=2, padding=1, dtype="float64"),
     call((2, 2200, 8, 8), (40, 1100, 2, 2), bias=True, groups=2),

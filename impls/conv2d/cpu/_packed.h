@@ -221,15 +221,25 @@ static void NAME(piece)(const Shape *g, const Plan *plan, const REAL *input, ptr
                                            far, begun, kept);
 }
 
-/* Pieces first to last - 1. Weights that a core's own cache would not keep from one piece to the next are cut by channels. */
+/* Bytes of a channel's packed weights and of the pixels that so many pieces together see of it, where these are not near anyway. */
+static ptrdiff_t NAME(channel_of)(const Shape *g, const Plan *plan)
+{
+    const ptrdiff_t taps = g->taps_y * g->taps_x, plane = plan->height * plan->width;
+    const ptrdiff_t rows = (TOGETHER / parts(g) + 1) * together(g) * g->stride_y + (g->taps_y - 1) * g->dilation_y;
+    const ptrdiff_t seen = g->out_height == 1 ? TOGETHER * TILE * g->stride_x : rows * plan->width;
+    const int near = plan->tiled || (taps == 1 && !plan->copied);
+    return (taps * PAIR + (near ? 0 : seen < plane ? seen : plane)) * SIZE;
+}
+
+/* Pieces first to last - 1. */
 static void NAME(pieces)(const Shape *g, const Plan *plan, const REAL *input, ptrdiff_t image, const Tap *taps, const REAL *packed,
                          const REAL *bias, REAL *output, ptrdiff_t out_image, ptrdiff_t outputs, ptrdiff_t first, ptrdiff_t last)
 {
-    const ptrdiff_t bytes = g->taps_y * g->taps_x * PAIR * SIZE;
+    const ptrdiff_t bytes = NAME(channel_of)(g, plan);
     Place at = place_of(g, first);
-    if (CUT_TAPS && g->channels * bytes > NEAR && last - first > 1) {
+    if (CUT_TAPS && g->channels * bytes > CUT && last - first > 1) {
         REAL sums[TOGETHER][TILE * PAIR];
-        const ptrdiff_t share = bytes < NEAR / 2 ? NEAR / 2 / bytes : 1; /* channels */
+        const ptrdiff_t share = bytes < CUT / 2 ? CUT / 2 / bytes : 1; /* channels */
         for (ptrdiff_t begin = first, after; begin < last; begin = after) {
             const Place start = at;
             after = last - begin < TOGETHER ? last : begin + TOGETHER;

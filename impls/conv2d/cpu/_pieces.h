@@ -67,7 +67,8 @@ static int few_at_sides(const Shape *g)
 #define AHEAD 64  /* weights of an output */
 #define BEFORE 16 /* channels */
 #define LINE 64   /* bytes that come together */
-#define CUT_TAPS (TILE <= PITCH) /* where weights are read so often that they should come from a core's own cache */
+#define CUT_TAPS (TILE <= PITCH) /* where weights and pixels are read so often that they should come from a core's own cache */
+#define CUT (128 << 10)          /* bytes of both from which they are summed over some of the channels after the other, half as many each */
 #define TOGETHER 64              /* pieces that are summed over some of the channels before the next channels' turn */
 #define PAGES (256 << 10) /* bytes of so many pages as a core soon finds */
 
@@ -103,7 +104,7 @@ static Plan plan_of(Shape *g, ptrdiff_t images, ptrdiff_t groups, ptrdiff_t thre
                       g->height * g->width * size % SETS > 0;
     Plan plan = {.copied = padded && !sides, .sides = sides, .step_y = 1, .step_x = 1};
     /* Images of strided 1x1 layers are read again for each block of outputs: many bytes in less time without what no output sees. */
-    if (one_tap && strided && blocks >= 4 && images * g->channels * g->height * g->width * size >= WORK)
+    if (one_tap && strided && blocks >= 4 && images * g->channels * g->height * g->width * size >= (CUT_TAPS ? PAGES : WORK))
         plan.copied = 1;
     const int long_row = one_tap && (plan.copied || !strided);
     plan.height = plan.copied ? height : g->height;
@@ -129,7 +130,7 @@ static Plan plan_of(Shape *g, ptrdiff_t images, ptrdiff_t groups, ptrdiff_t thre
     /* One pixel of each channel after the other is a page after the other: with few pixels at a time most of the way to them. Bands of
        tiles stay near a core for all its outputs, unless the weights are not soon packed by each thread. Where sums take 14 pixels at a
        time, each piece asks for the next one's lines instead. */
-    if (TILE <= PITCH && long_row && !plan.copied && !strided && blocks > 1 && g->channels * g->width * size > PAGES) {
+    if (CUT_TAPS && long_row && !plan.copied && !strided && blocks > 1 && g->channels * g->width * size > PAGES) {
         plan.copied = plan.tiled = 1;
         plan.own = threads == 1 || images * g->width >= 400 * threads;
         plan.bands = plan.own ? (pieces * tile_of(g) * size + NEAR - 1) / NEAR : 1;
