@@ -84,19 +84,20 @@ INLINE void NAME(pixels)(const int sides, const int halves, const int rows, cons
         _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
             _Pragma("GCC unroll 2") for (int i = 0; i < whole; i++)
                 sums[t][i] = NAME(load)(begun + t * PAIR + i * LANES);
-    for (ptrdiff_t run = 0; run < runs; run++, taps += step, packed += step * PAIR)
-        for (ptrdiff_t tap = 0; tap < length; tap++) {
-            const REAL *seen = input + taps[tap].place;
-            const V first = NAME(load)(packed + tap * PAIR), second = whole > 1 ? NAME(load)(packed + tap * PAIR + LANES) : first;
+    for (ptrdiff_t run = 0; run < runs; run++, taps += step, packed += step * PAIR) {
+        const REAL *factors = packed;
+        EACH_TWO_TAPS for (const Tap *tap = taps, *after = taps + length; tap < after; tap++, factors += PAIR) {
+            const REAL *seen = input + tap->place;
+            const V first = NAME(load)(factors), second = whole > 1 ? NAME(load)(factors + LANES) : first;
 #ifdef H
-            const H half = halves % 2 > 0 ? (H)*(const NAME(loose_half) *)(packed + tap * PAIR + whole * LANES) : (H){0};
+            const H half = halves % 2 > 0 ? (H)*(const NAME(loose_half) *)(factors + whole * LANES) : (H){0};
 #endif
             /* What the piece to the right sees last: planes of many channels are more streams than the machine's own prefetcher
                follows. */
             __builtin_prefetch(seen + (2 * columns - 1) * stride);
             _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
             {
-                if (sides && (t < SIDE || t >= columns - SIDE) && (size_t)(column + taps[tap].column + t * stride) >= (size_t)width)
+                if (sides && (t < SIDE || t >= columns - SIDE) && (size_t)(column + tap->column + t * stride) >= (size_t)width)
                     continue; /* a branch, since it is always taken at the same taps: selecting zeros instead takes longer */
                 const REAL pixel = seen[t / columns * jump + t % columns * stride];
                 if (whole > 0)
@@ -109,6 +110,7 @@ INLINE void NAME(pixels)(const int sides, const int halves, const int rows, cons
 #endif
             }
         }
+    }
     if (CUT_TAPS && kept != NULL) {
         _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
             _Pragma("GCC unroll 2") for (int i = 0; i < whole; i++)
