@@ -23,7 +23,7 @@ INLINE void NAME(several)(const int count, const int vectors, const Tiles *given
             const ptrdiff_t left = t.columns - tile * vectors * LANES;
             V sums[MOST_OUTPUTS][1 << POWER], x[1 << POWER];
             EACH_OUTPUT(k) VECTORS(v) sums[k][v] = NAME(splat)(bias[k]);
-            for (ptrdiff_t i = 0; i < taps; i++) {
+            _Pragma("GCC unroll 4") for (ptrdiff_t i = 0; i < taps; i++) {
                 LOAD(seen + places[i])
                 EACH_OUTPUT(k)
                 {
