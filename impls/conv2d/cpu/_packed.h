@@ -237,26 +237,23 @@ static ptrdiff_t NAME(channel_of)(const Shape *g, const Plan *plan)
 static void NAME(pieces)(const Shape *g, const Plan *plan, const REAL *input, ptrdiff_t image, const Tap *taps, const REAL *packed,
                          const REAL *bias, REAL *output, ptrdiff_t out_image, ptrdiff_t outputs, ptrdiff_t first, ptrdiff_t last)
 {
+    REAL sums[CUT_TAPS ? TOGETHER : 1][TILE * PAIR];
     const ptrdiff_t bytes = NAME(channel_of)(g, plan);
+    ptrdiff_t share = g->channels; /* summed one after the other */
+    if (CUT_TAPS && g->channels * bytes > CUT && last - first > 1)
+        share = bytes < CUT / 2 ? CUT / 2 / bytes : 1;
     Place at = place_of(g, first);
-    if (CUT_TAPS && g->channels * bytes > CUT && last - first > 1) {
-        REAL sums[TOGETHER][TILE * PAIR];
-        const ptrdiff_t share = bytes < CUT / 2 ? CUT / 2 / bytes : 1; /* channels */
-        for (ptrdiff_t begin = first, after; begin < last; begin = after) {
-            const Place start = at;
-            after = last - begin < TOGETHER ? last : begin + TOGETHER;
-            for (ptrdiff_t c = 0; c < g->channels; c += share) {
-                const ptrdiff_t left = g->channels - c;
-                at = start;
-                for (ptrdiff_t i = 0; i < after - begin; i++, at = next_place(g, at))
-                    NAME(piece)(g, plan, input, image, taps, packed, bias, output, out_image, outputs, at, c, left < share ? left : share,
-                                c > 0 ? sums[i] : NULL, left > share ? sums[i] : NULL);
-            }
+    for (ptrdiff_t begin = first, after; begin < last; begin = after) {
+        const Place start = at;
+        after = last - begin < TOGETHER ? last : begin + TOGETHER;
+        for (ptrdiff_t c = 0; c < g->channels; c += share) {
+            const ptrdiff_t left = g->channels - c;
+            at = start;
+            for (ptrdiff_t i = 0; i < after - begin; i++, at = next_place(g, at))
+                NAME(piece)(g, plan, input, image, taps, packed, bias, output, out_image, outputs, at, c, left < share ? left : share,
+                            c > 0 ? sums[i] : NULL, left > share ? sums[i] : NULL);
         }
-        return;
     }
-    for (ptrdiff_t piece = first; piece < last; piece++, at = next_place(g, at))
-        NAME(piece)(g, plan, input, image, taps, packed, bias, output, out_image, outputs, at, 0, g->channels, NULL, NULL);
 }
 
 /* Rows first to last - 1 of one plane of an image with its padding, `width` columns of every step_y-th row and step_x-th column. */
