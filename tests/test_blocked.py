@@ -173,9 +173,16 @@ CUT = [
     call((1, 3, 70, 75), (5, 3, 60, 60), bias=True, padding=20),
 ]
 
+# One vector of outputs alone, or left over beside two, whose rows are cut anew.
+LEFT_OVER = [
+    call((3, 5, 9, columns), (outputs, 5, 3, 3), bias=True, padding=1, stride=stride)
+    for columns, stride in ((3, 1), (8, 1), (13, 1), (26, 1), (55, 2))
+    for outputs in (7, 23)
+]
+
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
-@pytest.mark.parametrize("what", TILED + CUT, ids=str)
+@pytest.mark.parametrize("what", TILED + CUT + LEFT_OVER, ids=str)
 def test_tiles_and_cuts_end_where_they_should(what, threads):
     agrees("cpu.cython_packed", what, threads)
     function, (input, weight, bias) = load("cpu.cython_packed"), arrays(what, whole=True)
@@ -221,7 +228,7 @@ def test_narrower_vectors_do_too(name, build, tmp_path, monkeypatch):
         agrees(name, data.draw(calls(name)), 2)
 
     examples()
-    for what in TILED + CUT if name == "cpu.cython_packed" else ():
+    for what in TILED + CUT + LEFT_OVER if name == "cpu.cython_packed" else ():
         agrees(name, what, 2)
 
 

@@ -39,6 +39,8 @@ cdef extern from *:
     ctypedef struct Tap:
         Py_ssize_t place, column
     Plan plan_of(Shape*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t) nogil
+    Py_ssize_t blocks_of(Py_ssize_t, Py_ssize_t) nogil
+    Py_ssize_t room_of(Py_ssize_t, Py_ssize_t) nogil
     Py_ssize_t pieces_of(const Shape*) nogil
     Py_ssize_t tile_of(const Shape*) nogil
     void rows_seen(const Shape*, Py_ssize_t, Py_ssize_t, Py_ssize_t*, Py_ssize_t*) nogil
@@ -97,16 +99,25 @@ cdef inline void sum_pieces(
         pieces_double(g, plan, input, image, seen, packed, bias, output, out_image, outputs, near, far)
 
 
+cdef inline Py_ssize_t outputs_of(Py_ssize_t outputs, Py_ssize_t block, Py_ssize_t blocks, Py_ssize_t pair) noexcept nogil:
+    """Output channels of a block: two vectors or, in the last of a group, what is left."""
+    return outputs - block * pair if block == blocks - 1 else pair
+
+
 def pack(const floating[:, :, :, ::1] weight, Py_ssize_t groups):
-    """The weight (K, C/g, R, S) as (g, blocks, C/g R S, channels of a block), both rounded up."""
+    """The weight (K, C/g, R, S) as (g, K/g C/g R S), block after block of output channels, numbers of both rounded up."""
     cdef Py_ssize_t lanes = VECTOR // sizeof(floating), taps = weight.shape[1] * weight.shape[2] * weight.shape[3]
-    cdef Py_ssize_t outputs = weight.shape[0] // groups, blocks = (outputs + 2 * lanes - 1) // (2 * lanes), job, k
-    cdef floating[:, :, ::1] packed = np.empty(
-        (groups * blocks, (taps + lanes - 1) // lanes * lanes, 2 * lanes), np.float32 if floating is float else np.float64
+    cdef Py_ssize_t outputs = weight.shape[0] // groups, blocks = blocks_of(outputs, lanes), job, block
+    cdef Py_ssize_t rounded = (taps + lanes - 1) // lanes * lanes
+    cdef floating[:, ::1] packed = np.empty(
+        (groups, room_of(outputs, lanes) * rounded), np.float32 if floating is float else np.float64
     )
     for job in prange(groups * blocks, nogil=True, schedule="static"):
-        k = job // blocks * outputs + job % blocks * 2 * lanes
-        pack_block(&weight[k, 0, 0, 0], taps, outputs - job % blocks * 2 * lanes, &packed[job, 0, 0])
+        block = job % blocks
+        pack_block(
+            &weight[job // blocks * outputs + block * 2 * lanes, 0, 0, 0], taps, outputs_of(outputs, block, blocks, 2 * lanes),
+            &packed[job // blocks, block * rounded * 2 * lanes],
+        )
     return np.asarray(packed)
 
 
@@ -119,22 +130,22 @@ cdef inline void sum_cut(
 
     packed: the group's packed weights, or NULL where the block's are to be packed into work.
     """
-    cdef Py_ssize_t lanes = VECTOR // sizeof(floating), k = job // cuts * 2 * lanes
-    cdef Py_ssize_t taps = g.channels * g.taps_y * g.taps_x, outputs = g.outputs - k
+    cdef Py_ssize_t lanes = VECTOR // sizeof(floating), taps = g.channels * g.taps_y * g.taps_x, k = job // cuts * 2 * lanes
+    cdef Py_ssize_t outputs = outputs_of(g.outputs, job // cuts, blocks_of(g.outputs, lanes), 2 * lanes)
     cdef const floating* factors = work
     if packed == NULL:
         pack_block(weight + k * taps, taps, outputs, work)
     else:
         factors = packed + k * ((taps + lanes - 1) // lanes * lanes)
     sum_pieces(
-        g, plan, input, image, seen, factors, bias + k, output + k * g.out_height * g.out_width, out_image,
-        min(2 * lanes, outputs), pieces * (job % cuts) // cuts, pieces * (job % cuts + 1) // cuts,
+        g, plan, input, image, seen, factors, bias + k, output + k * g.out_height * g.out_width, out_image, outputs,
+        pieces * (job % cuts) // cuts, pieces * (job % cuts + 1) // cuts,
     )
 
 
 def conv2d(
     const floating[:, :, :, ::1] input, const floating[:, :, :, ::1] weight, const floating[::1] bias, stride, padding, dilation,
-    Py_ssize_t groups, const floating[:, :, ::1] packed=None,
+    Py_ssize_t groups, const floating[:, ::1] packed=None,
 ):
     """Return the output (N, K, P, Q): every array C-contiguous, bias may be None, settings in their one form.
 
@@ -155,7 +166,7 @@ def conv2d(
     cdef floating[:, :, :, ::1] output = filled
     seen = g
     cdef Py_ssize_t threads = openmp.omp_get_max_threads(), lanes = VECTOR // sizeof(floating), pair = 2 * lanes
-    cdef Py_ssize_t images = input.shape[0], taps = g.channels * g.taps_y * g.taps_x, blocks = (g.outputs + pair - 1) // pair
+    cdef Py_ssize_t images = input.shape[0], taps = g.channels * g.taps_y * g.taps_x, blocks = blocks_of(g.outputs, lanes)
     cdef Py_ssize_t image = weight.shape[0] * g.out_height * g.out_width  # from an image's outputs to the next's
     cdef Plan plan = plan_of(&g, images, groups, threads, sizeof(floating))
     cdef Py_ssize_t bands = plan.bands, most = plan.images, jobs = pieces_of(&g), plane = plan.height * plan.width
@@ -168,7 +179,8 @@ def conv2d(
     if plan.tiled:
         next_image = jobs * tile_of(&g)
         mine = (jobs // bands + 2) * tile_of(&g) if plan.own else most * next_image
-    cdef Py_ssize_t factors_size = 0 if ready else (taps + lanes) * pair * (blocks if keeps else 1)
+    cdef Py_ssize_t rounded = (taps + lanes - 1) // lanes * lanes
+    cdef Py_ssize_t factors_size = 0 if ready else rounded * (room_of(g.outputs, lanes) if keeps else 3 * lanes)
     cdef Py_ssize_t zeros = weight.shape[0] if bias is None else 0
     cdef Py_ssize_t first, count, block, cuts, group, job, k, i, begin, end, top, bottom
     cdef floating* copies
@@ -229,11 +241,11 @@ def conv2d(
                         )
                 for block in range(blocks):
                     k = group * g.outputs + block * pair
-                    factors = work + threadid() * factors_size + (block * (taps + lanes) * pair if keeps else 0)
+                    factors = work + threadid() * factors_size + (block * rounded * pair if keeps else 0)
                     if ready:
-                        factors = &packed[group * blocks + block, 0, 0]
+                        factors = &packed[group, block * rounded * pair]
                     elif not keeps or packed_for[threadid()] != group:  # one by one, so that each is summed while the cache has it
-                        pack_block(&weight[k, 0, 0, 0], taps, g.outputs - block * pair, <floating*> factors)
+                        pack_block(&weight[k, 0, 0, 0], taps, outputs_of(g.outputs, block, blocks, pair), <floating*> factors)
                     # Where pieces do not divide evenly, which bands get one more changes from block to block. The upper ones have it
                     # first: with strides, more taps see padding there than below.
                     i = bands - 1 - block % bands
@@ -241,13 +253,13 @@ def conv2d(
                     end = (count * jobs * (job % bands + 1) + i) // bands
                     sum_pieces(
                         &g, &plan, source, next_image, seen_by, factors, start + k, &output[first, k, 0, 0], image,
-                        min(pair, g.outputs - block * pair), begin, end,
+                        outputs_of(g.outputs, block, blocks, pair), begin, end,
                     )
                 packed_for[threadid()] = group
             return filled
         for group in range(groups):
             k = group * g.outputs
-            factors = &packed[group * blocks, 0, 0] if ready else NULL
+            factors = &packed[group, 0] if ready else NULL
             for first in range(0, images, most):
                 count = min(most, images - first)
                 source = &input[first, group * g.channels, 0, 0]

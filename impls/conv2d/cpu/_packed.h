@@ -6,12 +6,16 @@
 #define PAIR (2 * LANES) /* output channels at a time */
 #endif
 
-/* Fill packed (taps, PAIR) from the weights (outputs, taps) of at most PAIR output channels; zeros for channels beyond, but nothing in
-   vectors that have none. Its length is a multiple of LANES taps. */
+/* Output channels that a block's packed weights have room for. */
+static ptrdiff_t NAME(width_of)(ptrdiff_t outputs) { return outputs > PAIR ? 3 * LANES : PAIR; }
+
+/* Fill packed (taps, width_of(outputs)) from the weights (outputs, taps) of a block's output channels; zeros for channels beyond, but
+   nothing in vectors that have none. Its length is a multiple of LANES taps. */
 static void NAME(pack)(const REAL *weight, ptrdiff_t taps, ptrdiff_t outputs, REAL *packed)
 {
     const int vectors = LANES > 8 ? 1 : 2; /* at a time: rows of more channels are more streams than the machine's own prefetcher follows */
-    for (int begin = 0; begin < 2; begin += vectors)
+    const ptrdiff_t width = NAME(width_of)(outputs);
+    for (int begin = 0; begin * LANES < outputs; begin += vectors)
         for (ptrdiff_t at = 0; at < taps; at += LANES)
             for (int half = begin; half < begin + vectors && half * LANES < outputs; half++) {
                 V rows[LANES];
@@ -23,7 +27,7 @@ static void NAME(pack)(const REAL *weight, ptrdiff_t taps, ptrdiff_t outputs, RE
                 }
                 NAME(transpose)(rows);
                 _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++)
-                    NAME(store)(packed + (at + i) * PAIR + half * LANES, rows[i]);
+                    NAME(store)(packed + (at + i) * width + half * LANES, rows[i]);
             }
 }
 
@@ -50,7 +54,7 @@ static ptrdiff_t NAME(halves_of)(ptrdiff_t outputs)
 #ifdef H
     return (outputs + LANES / 2 - 1) / (LANES / 2);
 #else
-    return outputs > LANES ? 4 : 2;
+    return 2 * ((outputs + LANES - 1) / LANES);
 #endif
 }
 
@@ -59,14 +63,14 @@ static ptrdiff_t NAME(halves_of)(ptrdiff_t outputs)
    next. The first `outputs` channels are stored, `far` elements apart, in each the pixels side by side. With `sides` the first tap of the
    first pixel sees column `column` of an image that is `width` wide, and what the first and the last SIDE pixels see beyond it is left
    out. begun: the sums that are gone on with, or NULL where these begin with the bias. kept: where they are kept to be gone on with,
-   or NULL where they are stored. Both (pixels, PAIR). */
+   or NULL where they are stored. Both (pixels, width_of(outputs)). */
 INLINE void NAME(pixels)(const int sides, const int halves, const int rows, const int columns, const ptrdiff_t stride, ptrdiff_t jump,
                          const REAL *input, ptrdiff_t column, ptrdiff_t width, const Tap *taps, ptrdiff_t runs, ptrdiff_t length,
                          ptrdiff_t step, const REAL *packed, const REAL *bias, REAL *output, ptrdiff_t outputs, ptrdiff_t far,
                          const REAL *begun, REAL *kept)
 {
-    const int count = rows * columns, whole = halves / 2; /* vectors */
-    V sums[TILE][2];
+    const int count = rows * columns, whole = halves / 2, wide = whole > 2 ? 3 * LANES : PAIR; /* vectors, and channels packed */
+    V sums[MOST > 2 ? 2 * TILE : TILE][MOST];
     const V low = NAME(load_some)(bias, 0, outputs), high = NAME(load_some)(bias + LANES, 0, outputs - LANES);
     _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
     {
@@ -74,6 +78,8 @@ INLINE void NAME(pixels)(const int sides, const int halves, const int rows, cons
             sums[t][0] = low;
         if (whole > 1)
             sums[t][1] = high;
+        if (whole > 2)
+            sums[t][2] = NAME(load_some)(bias + PAIR, 0, outputs - PAIR);
     }
 #ifdef H
     H rest[TILE]; /* of half a vector */
@@ -82,42 +88,54 @@ INLINE void NAME(pixels)(const int sides, const int halves, const int rows, cons
 #endif
     if (CUT_TAPS && begun != NULL)
         _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
-            _Pragma("GCC unroll 2") for (int i = 0; i < whole; i++)
-                sums[t][i] = NAME(load)(begun + t * PAIR + i * LANES);
-    for (ptrdiff_t run = 0; run < runs; run++, taps += step, packed += step * PAIR) {
+            _Pragma("GCC unroll 3") for (int i = 0; i < whole; i++)
+                sums[t][i] = NAME(load)(begun + t * wide + i * LANES);
+    for (ptrdiff_t run = 0; run < runs; run++, taps += step, packed += step * wide) {
         const REAL *factors = packed;
-        EACH_TWO_TAPS for (const Tap *tap = taps, *after = taps + length; tap < after; tap++, factors += PAIR) {
-            const REAL *seen = input + tap->place;
-            const V first = NAME(load)(factors), second = whole > 1 ? NAME(load)(factors + LANES) : first;
-#ifdef H
-            const H half = halves % 2 > 0 ? (H)*(const NAME(loose_half) *)(factors + whole * LANES) : (H){0};
-#endif
-            /* What the piece to the right sees last: planes of many channels are more streams than the machine's own prefetcher
-               follows. */
-            __builtin_prefetch(seen + (2 * columns - 1) * stride);
-            _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
+        for (const Tap *tap = taps, *after = taps + length; tap < after; tap += TAPS) {
+            _Pragma("GCC unroll 2") for (int more = 0; more < TAPS; more++, factors += wide)
             {
-                if (sides && (t < SIDE || t >= columns - SIDE) && (size_t)(column + tap->column + t * stride) >= (size_t)width)
-                    continue; /* a branch, since it is always taken at the same taps: selecting zeros instead takes longer */
-                const REAL pixel = seen[t / columns * jump + t % columns * stride];
-                if (whole > 0)
-                    sums[t][0] += NAME(splat)(pixel) * first;
-                if (whole > 1)
-                    sums[t][1] += NAME(splat)(pixel) * second;
+                if (more > 0 && tap + more == after)
+                    break;
+                const REAL *seen = input + tap[more].place;
+                /* What the piece to the right sees last: planes of many channels are more streams than the machine's own prefetcher
+                   follows. */
+                if (more == 0 || step == 1)
+                    __builtin_prefetch(seen + (2 * columns - 1) * stride);
+                V first = NAME(load)(factors), second = whole > 1 ? NAME(load)(factors + LANES) : first;
+                KEEP(first); /* GCC would load it again for each of a few sums */
+                KEEP(second);
+                V third = whole > 2 ? NAME(load)(factors + PAIR) : first;
+                KEEP(third);
 #ifdef H
-                if (halves % 2 > 0)
-                    rest[t] += (whole > 0 ? HALF_OF(NAME(splat)(pixel)) : pixel - (H){0}) * half;
+                const H half = halves % 2 > 0 ? (H)*(const NAME(loose_half) *)(factors + whole * LANES) : (H){0};
 #endif
+                _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
+                {
+                    if (sides && (t < SIDE || t >= columns - SIDE) && (size_t)(column + tap[more].column + t * stride) >= (size_t)width)
+                        continue; /* a branch, since it is always taken at the same taps: selecting zeros instead takes longer */
+                    const REAL pixel = seen[t / columns * jump + t % columns * stride];
+                    if (whole > 0)
+                        sums[t][0] += NAME(splat)(pixel) * first;
+                    if (whole > 1)
+                        sums[t][1] += NAME(splat)(pixel) * second;
+                    if (whole > 2)
+                        sums[t][2] += NAME(splat)(pixel) * third;
+#ifdef H
+                    if (halves % 2 > 0)
+                        rest[t] += (whole > 0 ? HALF_OF(NAME(splat)(pixel)) : pixel - (H){0}) * half;
+#endif
+                }
             }
         }
     }
     if (CUT_TAPS && kept != NULL) {
         _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
-            _Pragma("GCC unroll 2") for (int i = 0; i < whole; i++)
-                NAME(store)(kept + t * PAIR + i * LANES, sums[t][i]);
+            _Pragma("GCC unroll 3") for (int i = 0; i < whole; i++)
+                NAME(store)(kept + t * wide + i * LANES, sums[t][i]);
         return;
     }
-    _Pragma("GCC unroll 2") for (int vector = 0; 2 * vector < halves; vector++)
+    _Pragma("GCC unroll 3") for (int vector = 0; 2 * vector < halves; vector++)
         _Pragma("GCC unroll 16") for (int at = 0; at < count; at += LANES)
         {
             V block[LANES];
@@ -171,38 +189,51 @@ INLINE void NAME(pixels)(const int sides, const int halves, const int rows, cons
 #else
 #define ONE_ROW UP_TO_6
 #define TWO_ROWS UP_TO_3
+#define UP_TO_12(f, halves, rows)                                                                                                \
+    UP_TO_6(f, halves, rows) f(halves, rows, 7) f(halves, rows, 8) f(halves, rows, 9) f(halves, rows, 10) f(halves, rows, 11)    \
+        f(halves, rows, 12)
+#define UP_TO_4(f, halves, rows) UP_TO_3(f, halves, rows) f(halves, rows, 4)
+#define UP_TO_2(f, halves, rows) f(halves, rows, 1) f(halves, rows, 2)
 #endif
 #define ENTRY(halves, rows, columns) NAME(pixels_##halves##_##rows##_##columns),
-#define KERNELS(halves) ONE_ROW(PIXELS, halves, 1) TWO_ROWS(PIXELS, halves, 2) ONE_ROW(SIDES, halves, 1)
-#define ENTRIES(halves) {{NULL, ONE_ROW(ENTRY, halves, 1)}, {NULL, TWO_ROWS(ENTRY, halves, 2)}, {NULL, ONE_ROW(ENTRY, halves, sides)}}
-KERNELS(2)
-KERNELS(4)
-#ifdef H
-KERNELS(1)
-KERNELS(3)
+#define KERNELS(halves, one, two) one(PIXELS, halves, 1) two(PIXELS, halves, 2) one(SIDES, halves, 1)
+#define ENTRIES(halves, one, two) {{NULL, one(ENTRY, halves, 1)}, {NULL, two(ENTRY, halves, 2)}, {NULL, one(ENTRY, halves, sides)}}
+#if MOST > 2
+#define ONE_ROW_OF_2 UP_TO_12
+KERNELS(6, UP_TO_4, UP_TO_2)
+#else
+#define ONE_ROW_OF_2 ONE_ROW
 #endif
-static void (*const NAME(pixels_of)[5][3][TILE + 1])(GIVEN) = {
+KERNELS(2, ONE_ROW_OF_2, TWO_ROWS)
+KERNELS(4, ONE_ROW, TWO_ROWS)
 #ifdef H
-    [1] = ENTRIES(1),
-    [3] = ENTRIES(3),
+KERNELS(1, ONE_ROW, TWO_ROWS)
+KERNELS(3, ONE_ROW, TWO_ROWS)
 #endif
-    [2] = ENTRIES(2),
-    [4] = ENTRIES(4),
+static void (*const NAME(pixels_of)[2 * MOST + 1][3][(MOST > 2 ? 2 : 1) * TILE + 1])(GIVEN) = {
+#ifdef H
+    [1] = ENTRIES(1, ONE_ROW, TWO_ROWS),
+    [3] = ENTRIES(3, ONE_ROW, TWO_ROWS),
+#endif
+    [2] = ENTRIES(2, ONE_ROW_OF_2, TWO_ROWS),
+    [4] = ENTRIES(4, ONE_ROW, TWO_ROWS),
+#if MOST > 2
+    [6] = ENTRIES(6, UP_TO_4, UP_TO_2),
+#endif
 };
 #undef GIVEN
 #undef SAME
 
-/* A piece of the outputs, of `outputs` output channels, summed over `channels` channels from channel c on.
+/* The outputs of a place, of `outputs` output channels, summed over `channels` channels from channel c on.
    input: the first image, padded where the plan says so, whose next image lies `image` elements on; output: likewise, at the first of the
    output channels. Rows of taps that see nothing but padding are left out. begun, kept: as pixels() has them. */
 static void NAME(piece)(const Shape *g, const Plan *plan, const REAL *input, ptrdiff_t image, const Tap *taps, const REAL *packed,
-                        const REAL *bias, REAL *output, ptrdiff_t out_image, ptrdiff_t outputs, Place at, ptrdiff_t c,
+                        const REAL *bias, REAL *output, ptrdiff_t out_image, ptrdiff_t outputs, const Place *at, ptrdiff_t c,
                         ptrdiff_t channels, const REAL *begun, REAL *kept)
 {
-    const ptrdiff_t p = at.p, q = at.q, columns = at.end - q, far = g->out_height * g->out_width;
+    const ptrdiff_t p = at->p, rows = at->rows, q = at->q, columns = at->end - q, far = g->out_height * g->out_width;
     const ptrdiff_t pitch = plan->width, step = g->taps_y * g->taps_x;
     const ptrdiff_t halves = NAME(halves_of)(outputs); /* channels that nobody asked for would take as long as those that are */
-    const ptrdiff_t rows = g->out_height - p < together(g) ? g->out_height - p : together(g);
     /* From the first row of the image to the first tap's row of the lowest outputs, and on from that of the highest to the end. */
     const ptrdiff_t above = g->top - (p + rows - 1) * g->stride_y, below = g->height - 1 + g->top - p * g->stride_y;
     ptrdiff_t begin = 0, end = g->taps_y, runs = 1, length = channels * step;
@@ -217,28 +248,28 @@ static void NAME(piece)(const Shape *g, const Plan *plan, const REAL *input, ptr
     const ptrdiff_t row = p * g->stride_y - (plan->sides ? g->top : 0), column = q * g->stride_x - (plan->sides ? g->left : 0);
     const ptrdiff_t after = column + (columns - 1) * g->stride_x + (g->taps_x - 1) * g->dilation_x;
     const int kind = plan->sides && (column < 0 || after >= g->width) ? 2 : rows - 1;
-    const ptrdiff_t place = plan->tiled ? at.part * tile_of(g) : row * pitch + column, tap = c * step + begin * g->taps_x;
-    NAME(pixels_of)[halves][kind][columns](g->stride_x, g->stride_y * pitch, input + at.n * image + place, column, g->width, taps + tap, runs,
-                                           length, step, packed + tap * PAIR, bias, output + at.n * out_image + p * g->out_width + q, outputs,
-                                           far, begun, kept);
+    const ptrdiff_t place = plan->tiled ? at->part * tile_of(g) + at->on : row * pitch + column, tap = c * step + begin * g->taps_x;
+    NAME(pixels_of)[halves][kind][columns](g->stride_x, g->stride_y * pitch, input + at->n * image + place, column, g->width, taps + tap, runs,
+                                           length, step, packed + tap * NAME(width_of)(outputs), bias,
+                                           output + at->n * out_image + p * g->out_width + q, outputs, far, begun, kept);
 }
 
 /* Bytes of a channel's packed weights and of the pixels that so many pieces together see of it, where these are not near anyway. */
-static ptrdiff_t NAME(channel_of)(const Shape *g, const Plan *plan)
+static ptrdiff_t NAME(channel_of)(const Shape *g, const Plan *plan, ptrdiff_t outputs)
 {
     const ptrdiff_t taps = g->taps_y * g->taps_x, plane = plan->height * plan->width;
     const ptrdiff_t rows = (TOGETHER / parts(g) + 1) * together(g) * g->stride_y + (g->taps_y - 1) * g->dilation_y;
     const ptrdiff_t seen = g->out_height == 1 ? TOGETHER * TILE * g->stride_x : rows * plan->width;
     const int near = plan->tiled || (taps == 1 && !plan->copied);
-    return (taps * PAIR + (near ? 0 : seen < plane ? seen : plane)) * SIZE;
+    return (taps * NAME(width_of)(outputs) + (near ? 0 : seen < plane ? seen : plane)) * SIZE;
 }
 
-/* Pieces first to last - 1. */
+/* Pieces first to last - 1. Those of a row are one, and cut anew, where registers hold more or less of one than of a piece. */
 static void NAME(pieces)(const Shape *g, const Plan *plan, const REAL *input, ptrdiff_t image, const Tap *taps, const REAL *packed,
                          const REAL *bias, REAL *output, ptrdiff_t out_image, ptrdiff_t outputs, ptrdiff_t first, ptrdiff_t last)
 {
-    REAL sums[CUT_TAPS ? TOGETHER : 1][TILE * PAIR];
-    const ptrdiff_t bytes = NAME(channel_of)(g, plan);
+    REAL sums[CUT_TAPS ? TOGETHER * TILE * MOST * LANES : 1];
+    const ptrdiff_t bytes = NAME(channel_of)(g, plan, outputs), most = most_of((outputs + LANES - 1) / LANES);
     ptrdiff_t share = g->channels; /* summed one after the other */
     if (CUT_TAPS && g->channels * bytes > CUT && last - first > 1)
         share = bytes < CUT / 2 ? CUT / 2 / bytes : 1;
@@ -248,10 +279,26 @@ static void NAME(pieces)(const Shape *g, const Plan *plan, const REAL *input, pt
         after = last - begin < TOGETHER ? last : begin + TOGETHER;
         for (ptrdiff_t c = 0; c < g->channels; c += share) {
             const ptrdiff_t left = g->channels - c;
+            REAL *kept = sums;
             at = start;
-            for (ptrdiff_t i = 0; i < after - begin; i++, at = next_place(g, at))
-                NAME(piece)(g, plan, input, image, taps, packed, bias, output, out_image, outputs, at, c, left < share ? left : share,
-                            c > 0 ? sums[i] : NULL, left > share ? sums[i] : NULL);
+            const ptrdiff_t channels = left < share ? left : share;
+            if (most == TILE) {
+                for (ptrdiff_t i = begin; i < after; i++, kept += CUT_TAPS ? TILE * PAIR : 0, at = next_place(g, at))
+                    NAME(piece)(g, plan, input, image, taps, packed, bias, output, out_image, outputs, &at, c, channels,
+                                c > 0 ? kept : NULL, left > share ? kept : NULL);
+                continue;
+            }
+            for (ptrdiff_t i = begin; i < after;) {
+                Place one = at, rest;
+                for (i++, at = next_place(g, at); !plan->tiled && i < after && at.part > 0; i++, at = next_place(g, at))
+                    one.end = at.end;
+                for (int more = 1; more; one = rest) {
+                    more = cut(&one, &rest, most);
+                    NAME(piece)(g, plan, input, image, taps, packed, bias, output, out_image, outputs, &one, c, channels,
+                                c > 0 ? kept : NULL, left > share ? kept : NULL);
+                    kept += one.rows * (one.end - one.q) * NAME(width_of)(outputs);
+                }
+            }
         }
     }
 }

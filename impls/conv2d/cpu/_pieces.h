@@ -7,21 +7,39 @@
 #define PITCH 8 /* from a channel's pixels to the next one's in a tile: whole vectors, TILE elements at least */
 #define CHUNK 8 /* tiles that are copied together */
 
+#define MOST (TILE == 6 ? 3 : 2) /* vectors of output channels that are summed together: of six pixels none of one alone, which would
+                                    leave half of the registers without work */
+
+/* Blocks of output channels of a group that are summed together, two vectors each, or the last one more or less. */
+static ptrdiff_t blocks_of(ptrdiff_t outputs, ptrdiff_t lanes)
+{
+    const ptrdiff_t vectors = (outputs + lanes - 1) / lanes;
+    return MOST > 2 && vectors > 1 ? vectors / 2 : (vectors + 1) / 2;
+}
+
+/* Output channels that the packed weights of all of them have room for. */
+static ptrdiff_t room_of(ptrdiff_t outputs, ptrdiff_t lanes)
+{
+    const ptrdiff_t vectors = (outputs + lanes - 1) / lanes, pairs = 2 * blocks_of(outputs, lanes);
+    return (vectors > pairs ? vectors : pairs) * lanes;
+}
+
 /* Rows of outputs that go together, and pieces that they are cut into, as even and as long as they can be. */
 static ptrdiff_t together(const Shape *g) { return g->out_width <= TILE / 2 ? 2 : 1; }
 static ptrdiff_t parts(const Shape *g) { return (g->out_width + TILE - 1) / TILE; }
 static ptrdiff_t pieces_of(const Shape *g) { return (g->out_height + together(g) - 1) / together(g) * parts(g); }
 
-/* Where a piece lies: its image and rows, which part of them it is, and its columns. */
+/* Where a piece lies: its image and rows, which part of them it is, and its columns, the first of them so many on from the part's. */
 typedef struct {
-    ptrdiff_t n, p, part, q, end;
+    ptrdiff_t n, p, rows, part, on, q, end;
 } Place;
+
+static ptrdiff_t rows_from(const Shape *g, ptrdiff_t p) { return g->out_height - p < together(g) ? g->out_height - p : together(g); }
 
 static Place place_of(const Shape *g, ptrdiff_t piece)
 {
-    const ptrdiff_t pieces = pieces_of(g), across = parts(g), part = piece % across;
-    return (Place){piece / pieces, piece % pieces / across * together(g), part, g->out_width * part / across,
-                   g->out_width * (part + 1) / across};
+    const ptrdiff_t pieces = pieces_of(g), across = parts(g), part = piece % across, p = piece % pieces / across * together(g);
+    return (Place){piece / pieces, p, rows_from(g, p), part, 0, g->out_width * part / across, g->out_width * (part + 1) / across};
 }
 
 /* Without the divisions, which take as long as the sums of a small 1x1 layer. */
@@ -36,9 +54,32 @@ static Place next_place(const Shape *g, Place at)
             at.p = 0;
             at.n++;
         }
+        at.rows = rows_from(g, at.p);
     }
     at.end = across == 1 ? g->out_width : g->out_width * (at.part + 1) / across;
     return at;
+}
+
+/* Outputs for which there are registers where so many vectors of output channels are summed together. */
+static ptrdiff_t most_of(ptrdiff_t vectors) { return MOST > 2 ? 2 * TILE / vectors : TILE; }
+
+/* Leaves `there` the first of its outputs, as even as can be but no more than `most`, and `rest` what comes after; whether there is any. */
+static int cut(Place *there, Place *rest, ptrdiff_t most)
+{
+    const ptrdiff_t columns = there->end - there->q;
+    if (there->rows * columns <= most)
+        return 0;
+    *rest = *there;
+    if (there->rows > 1) {
+        there->rows = 1;
+        rest->rows--;
+        rest->p++;
+    } else {
+        const ptrdiff_t cuts = (columns + most - 1) / most, first = (columns + cuts - 1) / cuts;
+        there->end = rest->q += first;
+        rest->on += first;
+    }
+    return 1;
 }
 
 /* From one piece's pixels to the next one's where images are tiled, not a multiple of what takes the same place in a cache. */
@@ -70,12 +111,7 @@ static int few_at_sides(const Shape *g)
 #define CUT_TAPS (TILE <= PITCH) /* where weights and pixels are read so often that they should come from a core's own cache */
 #define CUT (128 << 10)          /* bytes of both from which they are summed over some of the channels after the other, half as many each */
 #define TOGETHER 64              /* pieces that are summed over some of the channels before the next channels' turn */
-/* Counting taps takes as many instructions as six pixels of two vectors; fourteen hide it. */
-#if CUT_TAPS
-#define EACH_TWO_TAPS _Pragma("GCC unroll 2")
-#else
-#define EACH_TWO_TAPS
-#endif
+#define TAPS (CUT_TAPS ? 2 : 1)  /* a turn: counting them and asking ahead take as long as several sums of six pixels, which fourteen hide */
 #define PAGES (256 << 10) /* bytes of so many pages as a core soon finds */
 
 /* What is copied before it is summed, and by whom. */
@@ -101,16 +137,16 @@ static Plan plan_of(Shape *g, ptrdiff_t images, ptrdiff_t groups, ptrdiff_t thre
 {
     const ptrdiff_t height = (g->out_height - 1) * g->stride_y + (g->taps_y - 1) * g->dilation_y + 1;
     const ptrdiff_t width = (g->out_width - 1) * g->stride_x + (g->taps_x - 1) * g->dilation_x + 1;
-    const ptrdiff_t pair = 2 * VECTOR / size, blocks = (g->outputs + pair - 1) / pair;
+    const ptrdiff_t pair = 2 * VECTOR / size, pairs = (g->outputs + pair - 1) / pair;
     const int one_tap = g->taps_y == 1 && g->taps_x == 1, strided = g->stride_y > 1 || g->stride_x > 1;
     const int padded = g->top > 0 || g->left > 0 || height > g->height || width > g->width;
     /* Few outputs are soon summed: without a copy in a tenth less of the time. But a copy also moves channels apart that take each other's
        place in the cache. */
-    const int sides = padded && !one_tap && blocks <= 2 && together(g) == 1 && g->stride_x <= 2 && few_at_sides(g) &&
+    const int sides = padded && !one_tap && pairs <= 2 && together(g) == 1 && g->stride_x <= 2 && few_at_sides(g) &&
                       g->height * g->width * size % SETS > 0;
     Plan plan = {.copied = padded && !sides, .sides = sides, .step_y = 1, .step_x = 1};
     /* Images of strided 1x1 layers are read again for each block of outputs: many bytes in less time without what no output sees. */
-    if (one_tap && strided && blocks >= 4 && images * g->channels * g->height * g->width * size >= (CUT_TAPS ? PAGES : WORK))
+    if (one_tap && strided && pairs >= 4 && images * g->channels * g->height * g->width * size >= (CUT_TAPS ? PAGES : WORK))
         plan.copied = 1;
     const int long_row = one_tap && (plan.copied || !strided);
     plan.height = plan.copied ? height : g->height;
@@ -129,14 +165,14 @@ static Plan plan_of(Shape *g, ptrdiff_t images, ptrdiff_t groups, ptrdiff_t thre
        up to four times as long where their caches are far apart. Where there are too few of either, each has a band of every image.
        Without groups the weights, which each then packs for itself, must be soon packed. */
     const int enough = groups * images >= 4 * threads || groups * images % threads == 0;
-    const int soon = blocks <= 8 && images * g->out_height * g->out_width >= 12 * blocks * threads && (enough || !long_row);
+    const int soon = pairs <= 8 && images * g->out_height * g->out_width >= 12 * pairs * threads && (enough || !long_row);
     plan.own = ((plan.copied || plan.sides) && soon) || (groups > 1 && enough);
     const ptrdiff_t pieces = pieces_of(g);
     plan.bands = enough ? 1 : threads < pieces ? threads : pieces;
     /* One pixel of each channel after the other is a page after the other: with few pixels at a time most of the way to them. Bands of
        tiles stay near a core for all its outputs, unless the weights are not soon packed by each thread. Where sums take 14 pixels at a
        time, each piece asks for the next one's lines instead. */
-    if (CUT_TAPS && long_row && !plan.copied && !strided && blocks > 1 && g->channels * g->width * size > PAGES) {
+    if (CUT_TAPS && long_row && !plan.copied && !strided && pairs > 1 && g->channels * g->width * size > PAGES) {
         plan.copied = plan.tiled = 1;
         plan.own = threads == 1 || images * g->width >= 400 * threads;
         plan.bands = plan.own ? (pieces * tile_of(g) * size + NEAR - 1) / NEAR : 1;

@@ -9,7 +9,8 @@ batches for strided 1x1 layers without the places that no output sees; rows of t
 Where six pixels are summed at once, as with AVX2, images for 1x1 layers of over 256 KB are copied six pixels of all channels
 at a time, in bands that stay near a core for all outputs, those for strided 1x1 layers of over 48 outputs without the places
 that no output sees, and where a block's packed weights and the pixels that up to 64 tiles see come to over 128 KB, these
-tiles are summed over some of the input channels after the other, so that a core keeps both meanwhile.
+tiles are summed over some of the input channels after the other, so that a core keeps both meanwhile. There one vector of
+outputs is summed for up to twelve pixels, one left over together with two others for up to four, which fills registers.
 Threads have groups of their own where there are enough, and images or bands of an image where the weights are soon
 packed for each of them. In all, extra memory: 8 MB of copied images, or one where that is more, and one of a group for
 each thread where it has its own; and for each thread the weights of 32 output channels, or of a group, without groups
