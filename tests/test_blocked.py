@@ -191,6 +191,18 @@ def test_tiles_and_cuts_end_where_they_should(what, threads):
         assert np.array_equal(packed, function(input, weight, bias, **what.arguments))
 
 
+@pytest.mark.parametrize("name", ["cpu.cython_direct", "cpu.cython_packed"])
+@pytest.mark.parametrize("pixels", [(1, 1), (1, 7), (2, 4), (7, 7), (13, 19), (33, 35)])
+def test_one_tap_sees_one_pixel(name, pixels):
+    """An image may be one long row then, but not where strides and padding leave as many outputs as there are pixels."""
+    apart = [{"stride": stride, "padding": tuple(((stride - 1) * (n - 1) + 1) // 2 for n in pixels)} for stride in (2, 3)]
+    for more in ({}, {"groups": 2}, *apart):
+        for outputs in (14, 200):
+            what = call((3, 70, *pixels), (outputs, 70 // more.get("groups", 1), 1, 1), bias=True, **more)
+            for threads in (1, 2, 5):
+                agrees(name, what, threads)
+
+
 @pytest.mark.parametrize("outputs", [8, 16, 24, 40, 56, 72])
 @pytest.mark.parametrize("threads", [1, 5])
 def test_groups_of_several_blocks_of_packed_weights(threads, outputs):

@@ -36,6 +36,9 @@ cdef extern from *:
         Py_ssize_t stride_y, stride_x, dilation_y, dilation_x, top, left
     bint has_strips(const Shape*) nogil
     bint has_several(const Shape*) nogil
+    bint has_one_tap(const Shape*, Py_ssize_t) nogil
+    void one_tap_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, bint, Py_ssize_t*) nogil
+    void one_tap_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, bint, Py_ssize_t*) nogil
     Py_ssize_t pieces_float(const Shape*, Py_ssize_t, Py_ssize_t) nogil
     Py_ssize_t pieces_double(const Shape*, Py_ssize_t, Py_ssize_t) nogil
     Py_ssize_t work_float(const Shape*, Py_ssize_t) nogil
@@ -59,6 +62,7 @@ cdef extern from *:
     const char* INSTRUCTIONS
 
 cdef Py_ssize_t PAST = 8 << 20  # bytes of output, of which caches as they are today keep little
+cdef Py_ssize_t NEAR = 96 << 10  # bytes of input, and of weights, that stay near a core while outputs read them
 
 
 def instruction_set():
@@ -83,6 +87,45 @@ def sums_in_strips(Py_ssize_t width, kernel, stride, dilation):
     return has_strips(&g)
 
 
+cdef int long_rows(
+    const Shape* g, const floating* input, const floating* weight, const floating* bias, floating* output, Py_ssize_t images,
+    Py_ssize_t groups, Py_ssize_t threads, bint past,
+) except -1:
+    """Fill the output where images are one long row: has_one_tap. Jobs are strips of some outputs of an image."""
+    cdef Py_ssize_t plane = g.height * g.width, tile = 2 * VECTOR // sizeof(floating), bytes = g.channels * sizeof(floating)
+    cdef Py_ssize_t columns = max(4 * tile, NEAR // bytes // tile * tile), strips = (plane + columns - 1) // columns
+    cdef Py_ssize_t shares = g.outputs * bytes // (4 * NEAR), job, n, k, first, image, at
+    cdef Shape share
+    if threads > 1:
+        shares = max(shares, (4 * threads + images * groups * strips - 1) // (images * groups * strips))
+    shares = max(1, min(shares, g.outputs // 6))
+    cdef Py_ssize_t* places = <Py_ssize_t*> scratch(threads * g.channels * sizeof(Py_ssize_t))
+    if places == NULL:
+        raise MemoryError("cpu.cython_direct's places of channels do not fit in memory")
+    for job in prange(images * groups * strips * shares, nogil=True, schedule="static", num_threads=threads):
+        image = job // strips // shares  # of one group
+        at = job % strips
+        first = g.outputs * (job // strips % shares) // shares
+        n = image // groups * groups * g.outputs  # output channels before the image's
+        k = image % groups * g.outputs + first
+        share = g[0]
+        share.outputs = g.outputs * (job // strips % shares + 1) // shares - first
+        if floating is float:
+            one_tap_float(
+                &share, input + image * g.channels * plane, weight + k * g.channels, bias + k, output + (n + k) * plane,
+                plane * at // strips // tile * tile, plane if at == strips - 1 else plane * (at + 1) // strips // tile * tile, past,
+                places + threadid() * g.channels,
+            )
+        else:
+            one_tap_double(
+                &share, input + image * g.channels * plane, weight + k * g.channels, bias + k, output + (n + k) * plane,
+                plane * at // strips // tile * tile, plane if at == strips - 1 else plane * (at + 1) // strips // tile * tile, past,
+                places + threadid() * g.channels,
+            )
+    free(places)
+    return 0
+
+
 def rows(
     const floating[:, :, :, ::1] input, const floating[:, :, :, ::1] weight, const floating[::1] bias,
     floating[:, :, :, ::1] output, stride, pad, dilation, Py_ssize_t groups,
@@ -94,14 +137,20 @@ def rows(
     g.taps_y, g.taps_x = weight.shape[2], weight.shape[3]
     (g.stride_y, g.stride_x), (g.top, g.left), (g.dilation_y, g.dilation_x) = stride, pad, dilation
     cdef Py_ssize_t threads = openmp.omp_get_max_threads(), images = output.shape[0] * groups, size, pieces, job, n, k
-    cdef bint past
+    cdef bint past = (
+        images * g.outputs * g.out_height * g.out_width * sizeof(floating) >= PAST and <size_t> &output[0, 0, 0, 0] % VECTOR == 0
+    )
+    if has_one_tap(&g, VECTOR // sizeof(floating)):
+        long_rows(
+            &g, &input[0, 0, 0, 0], &weight[0, 0, 0, 0], &bias[0], &output[0, 0, 0, 0], output.shape[0], groups, threads, past
+        )
+        return
     if floating is float:
         pieces = pieces_float(&g, threads, images)
         size = work_float(&g, pieces)
     else:
         pieces = pieces_double(&g, threads, images)
         size = work_double(&g, pieces)
-    past = images * g.outputs * g.out_height * g.out_width * sizeof(floating) >= PAST and <size_t> &output[0, 0, 0, 0] % VECTOR == 0
     checks.require_memory(threads * size * sizeof(floating), "cpu.cython_direct's padded copies")
     size = apart(size)
     cdef floating* work = <floating*> scratch(threads * size * sizeof(floating))

@@ -8,6 +8,13 @@
 
 /* Whether sums of so many outputs are faster than those of four rows of one output, which want more registers. */
 static int has_several(const Shape *g) { return TILE == 6 && g->outputs > 2; }
+
+/* Whether each output sees one pixel of each channel, so that an image is one long row, read where it lies; of a vector at least. */
+static int has_one_tap(const Shape *g, ptrdiff_t lanes)
+{
+    return has_several(g) && g->taps_y == 1 && g->taps_x == 1 && g->stride_y == 1 && g->stride_x == 1 && g->top == 0 && g->left == 0 &&
+           g->out_height == g->height && g->out_width == g->width && g->height * g->width >= lanes;
+}
 #endif
 
 /* `count` output channels, `far` elements apart, whose sums run over `taps` places of the input. */
@@ -75,3 +82,21 @@ static void NAME(all_outputs)(const Shape *g, int power, const Tiles *given, ptr
     }
 }
 #undef ARGUMENTS
+
+/* Columns first to last - 1 of an image that is one long row: has_one_tap. `last` is a vector at least. The other arguments as band() has
+   them. */
+static void NAME(one_tap)(const Shape *g, const REAL *input, const REAL *weight, const REAL *bias, REAL *output, ptrdiff_t first,
+                          ptrdiff_t last, int past, ptrdiff_t *places)
+{
+    static const ptrdiff_t nowhere = 0;
+    const ptrdiff_t plane = g->height * g->width;
+    for (ptrdiff_t at = first, after; at < last; at = after) {
+        const ptrdiff_t left = last - at, column = left < LANES ? last - LANES : at; /* the last vector begins with outputs of the one before */
+        const int power = left >= LANES << POWER ? POWER : 0;
+        const ptrdiff_t tiles = power > 0 ? left / (LANES << POWER) : 1;
+        const Tiles given = {0, plane, 0, g->channels, 1, 1, tiles, last - column, 1, plane, &nowhere,
+                             past && plane % LANES == 0 && column % LANES == 0};
+        NAME(all_outputs)(g, power, &given, places, input + column, weight, bias, output + column);
+        after = column + tiles * (LANES << power);
+    }
+}
