@@ -59,6 +59,8 @@ cdef extern from *:
     Py_ssize_t apart(Py_ssize_t) nogil
     enum:
         VECTOR
+        MOST_OUTPUTS
+        POWER
     const char* INSTRUCTIONS
 
 cdef Py_ssize_t PAST = 8 << 20  # bytes of output, of which caches as they are today keep little
@@ -92,35 +94,35 @@ cdef int long_rows(
     Py_ssize_t groups, Py_ssize_t threads, bint past,
 ) except -1:
     """Fill the output where images are one long row: has_one_tap. Jobs are strips of some outputs of an image."""
-    cdef Py_ssize_t plane = g.height * g.width, tile = 2 * VECTOR // sizeof(floating), bytes = g.channels * sizeof(floating)
+    cdef Py_ssize_t plane = g.height * g.width, tile = (VECTOR << POWER) // sizeof(floating), bytes = g.channels * sizeof(floating)
     cdef Py_ssize_t columns = max(4 * tile, NEAR // bytes // tile * tile), strips = (plane + columns - 1) // columns
-    cdef Py_ssize_t shares = g.outputs * bytes // (4 * NEAR), job, n, k, first, image, at
+    cdef Py_ssize_t shares = g.outputs * bytes // (4 * NEAR), job, n, k, image, at, begin, end
     cdef Shape share
     if threads > 1:
         shares = max(shares, (4 * threads + images * groups * strips - 1) // (images * groups * strips))
-    shares = max(1, min(shares, g.outputs // 6))
+    shares = max(1, min(shares, g.outputs // MOST_OUTPUTS))
     cdef Py_ssize_t* places = <Py_ssize_t*> scratch(threads * g.channels * sizeof(Py_ssize_t))
     if places == NULL:
         raise MemoryError("cpu.cython_direct's places of channels do not fit in memory")
     for job in prange(images * groups * strips * shares, nogil=True, schedule="static", num_threads=threads):
         image = job // strips // shares  # of one group
         at = job % strips
-        first = g.outputs * (job // strips % shares) // shares
+        begin = plane * at // strips // tile * tile
+        end = plane if at == strips - 1 else plane * (at + 1) // strips // tile * tile
+        at = job // strips % shares
         n = image // groups * groups * g.outputs  # output channels before the image's
-        k = image % groups * g.outputs + first
+        k = image % groups * g.outputs + g.outputs * at // shares
         share = g[0]
-        share.outputs = g.outputs * (job // strips % shares + 1) // shares - first
+        share.outputs = g.outputs * (at + 1) // shares - g.outputs * at // shares
         if floating is float:
             one_tap_float(
                 &share, input + image * g.channels * plane, weight + k * g.channels, bias + k, output + (n + k) * plane,
-                plane * at // strips // tile * tile, plane if at == strips - 1 else plane * (at + 1) // strips // tile * tile, past,
-                places + threadid() * g.channels,
+                begin, end, past, places + threadid() * g.channels,
             )
         else:
             one_tap_double(
                 &share, input + image * g.channels * plane, weight + k * g.channels, bias + k, output + (n + k) * plane,
-                plane * at // strips // tile * tile, plane if at == strips - 1 else plane * (at + 1) // strips // tile * tile, past,
-                places + threadid() * g.channels,
+                begin, end, past, places + threadid() * g.channels,
             )
     free(places)
     return 0

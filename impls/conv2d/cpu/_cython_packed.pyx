@@ -58,6 +58,7 @@ cdef extern from *:
         VECTOR
         PITCH
         CHUNK
+        MOST
 
 
 empty, FLOAT, DOUBLE = np.empty, np.dtype(np.float32), np.dtype(np.float64)
@@ -99,6 +100,11 @@ cdef inline void sum_pieces(
         pieces_double(g, plan, input, image, seen, packed, bias, output, out_image, outputs, near, far)
 
 
+cdef inline Py_ssize_t rounded_up(Py_ssize_t taps, Py_ssize_t lanes) noexcept nogil:
+    """Taps that a channel's packed weights have room for."""
+    return (taps + lanes - 1) // lanes * lanes
+
+
 cdef inline Py_ssize_t outputs_of(Py_ssize_t outputs, Py_ssize_t block, Py_ssize_t blocks, Py_ssize_t pair) noexcept nogil:
     """Output channels of a block: two vectors or, in the last of a group, what is left."""
     return outputs - block * pair if block == blocks - 1 else pair
@@ -108,7 +114,7 @@ def pack(const floating[:, :, :, ::1] weight, Py_ssize_t groups):
     """The weight (K, C/g, R, S) as (g, K/g C/g R S), block after block of output channels, numbers of both rounded up."""
     cdef Py_ssize_t lanes = VECTOR // sizeof(floating), taps = weight.shape[1] * weight.shape[2] * weight.shape[3]
     cdef Py_ssize_t outputs = weight.shape[0] // groups, blocks = blocks_of(outputs, lanes), job, block
-    cdef Py_ssize_t rounded = (taps + lanes - 1) // lanes * lanes
+    cdef Py_ssize_t rounded = rounded_up(taps, lanes)
     cdef floating[:, ::1] packed = np.empty(
         (groups, room_of(outputs, lanes) * rounded), np.float32 if floating is float else np.float64
     )
@@ -136,7 +142,7 @@ cdef inline void sum_cut(
     if packed == NULL:
         pack_block(weight + k * taps, taps, outputs, work)
     else:
-        factors = packed + k * ((taps + lanes - 1) // lanes * lanes)
+        factors = packed + k * rounded_up(taps, lanes)
     sum_pieces(
         g, plan, input, image, seen, factors, bias + k, output + k * g.out_height * g.out_width, out_image, outputs,
         pieces * (job % cuts) // cuts, pieces * (job % cuts + 1) // cuts,
@@ -179,8 +185,8 @@ def conv2d(
     if plan.tiled:
         next_image = jobs * tile_of(&g)
         mine = (jobs // bands + 2) * tile_of(&g) if plan.own else most * next_image
-    cdef Py_ssize_t rounded = (taps + lanes - 1) // lanes * lanes
-    cdef Py_ssize_t factors_size = 0 if ready else rounded * (room_of(g.outputs, lanes) if keeps else 3 * lanes)
+    cdef Py_ssize_t rounded = rounded_up(taps, lanes)
+    cdef Py_ssize_t factors_size = 0 if ready else rounded * (room_of(g.outputs, lanes) if keeps else MOST * lanes)
     cdef Py_ssize_t zeros = weight.shape[0] if bias is None else 0
     cdef Py_ssize_t first, count, block, cuts, group, job, k, i, begin, end, top, bottom
     cdef floating* copies

@@ -111,7 +111,7 @@ static int few_at_sides(const Shape *g)
 #define CUT_TAPS (TILE <= PITCH) /* where weights and pixels are read so often that they should come from a core's own cache */
 #define CUT (128 << 10)          /* bytes of both from which they are summed over some of the channels after the other, half as many each */
 #define TOGETHER 64              /* pieces that are summed over some of the channels before the next channels' turn */
-#define TAPS (CUT_TAPS ? 2 : 1)  /* a turn: counting them and asking ahead take as long as several sums of six pixels, which fourteen hide */
+#define TAPS (CUT_TAPS ? 2 : 1) /* a turn: counting them and asking ahead take as long as several sums of six pixels, which fourteen hide */
 #define PAGES (256 << 10) /* bytes of so many pages as a core soon finds */
 
 /* What is copied before it is summed, and by whom. */
