@@ -194,9 +194,10 @@ def test_tiles_and_cuts_end_where_they_should(what, threads):
 @pytest.mark.parametrize("name", ["cpu.cython_direct", "cpu.cython_packed"])
 @pytest.mark.parametrize("pixels", [(1, 1), (1, 7), (2, 4), (7, 7), (13, 19), (33, 35)])
 def test_one_tap_sees_one_pixel(name, pixels):
-    """An image may be one long row then, but not where strides and padding leave as many outputs as there are pixels."""
+    """An image may be one long row then, strides taken apart, but not where padding makes up for them."""
     apart = [{"stride": stride, "padding": tuple(((stride - 1) * (n - 1) + 1) // 2 for n in pixels)} for stride in (2, 3)]
-    for more in ({}, {"groups": 2}, *apart):
+    strided = [{"stride": stride} for stride in ((2, 2), (1, 3), (3, 1))]
+    for more in ({}, {"groups": 2}, *strided, *apart):
         for outputs in (14, 200):
             what = call((3, 70, *pixels), (outputs, 70 // more.get("groups", 1), 1, 1), bias=True, **more)
             for threads in (1, 2, 5):

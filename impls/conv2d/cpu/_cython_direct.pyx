@@ -37,8 +37,8 @@ cdef extern from *:
     bint has_strips(const Shape*) nogil
     bint has_several(const Shape*) nogil
     bint has_one_tap(const Shape*, Py_ssize_t) nogil
-    void one_tap_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, bint, Py_ssize_t*) nogil
-    void one_tap_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, bint, Py_ssize_t*) nogil
+    void one_tap_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, bint, float*) nogil
+    void one_tap_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, bint, double*) nogil
     Py_ssize_t pieces_float(const Shape*, Py_ssize_t, Py_ssize_t) nogil
     Py_ssize_t pieces_double(const Shape*, Py_ssize_t, Py_ssize_t) nogil
     Py_ssize_t work_float(const Shape*, Py_ssize_t) nogil
@@ -64,7 +64,8 @@ cdef extern from *:
     const char* INSTRUCTIONS
 
 cdef Py_ssize_t PAST = 8 << 20  # bytes of output, of which caches as they are today keep little
-cdef Py_ssize_t NEAR = 96 << 10  # bytes of input, and of weights, that stay near a core while outputs read them
+cdef Py_ssize_t NEAR = 192 << 10  # bytes of input that stay near a core while outputs read them
+cdef Py_ssize_t WEIGHTS = 1536 << 10  # bytes of weights that strips of an image read again and again, from a cache further away
 
 
 def instruction_set():
@@ -94,16 +95,19 @@ cdef int long_rows(
     Py_ssize_t groups, Py_ssize_t threads, bint past,
 ) except -1:
     """Fill the output where images are one long row: has_one_tap. Jobs are strips of some outputs of an image."""
-    cdef Py_ssize_t plane = g.height * g.width, tile = (VECTOR << POWER) // sizeof(floating), bytes = g.channels * sizeof(floating)
-    cdef Py_ssize_t columns = max(4 * tile, NEAR // bytes // tile * tile), strips = (plane + columns - 1) // columns
-    cdef Py_ssize_t shares = g.outputs * bytes // (4 * NEAR), job, n, k, image, at, begin, end
+    cdef Py_ssize_t plane = g.out_height * g.out_width, pixels = g.channels * g.height * g.width
+    cdef Py_ssize_t tile = (VECTOR << POWER) // sizeof(floating), bytes = g.channels * sizeof(floating)
+    cdef Py_ssize_t columns = max(tile, NEAR // bytes // tile * tile), strips = (plane + columns - 1) // columns
+    cdef Py_ssize_t shares = g.outputs * bytes // WEIGHTS, job, n, k, image, at, begin, end
     cdef Shape share
     if threads > 1:
         shares = max(shares, (4 * threads + images * groups * strips - 1) // (images * groups * strips))
     shares = max(1, min(shares, g.outputs // MOST_OUTPUTS))
-    cdef Py_ssize_t* places = <Py_ssize_t*> scratch(threads * g.channels * sizeof(Py_ssize_t))
-    if places == NULL:
-        raise MemoryError("cpu.cython_direct's places of channels do not fit in memory")
+    cdef Py_ssize_t size = apart((plane // strips + 2 * tile) * g.channels)
+    checks.require_memory(threads * size * sizeof(floating), "cpu.cython_direct's tiles")
+    cdef floating* copies = <floating*> scratch(threads * size * sizeof(floating))
+    if copies == NULL:
+        raise MemoryError("cpu.cython_direct's tiles do not fit in memory")
     for job in prange(images * groups * strips * shares, nogil=True, schedule="static", num_threads=threads):
         image = job // strips // shares  # of one group
         at = job % strips
@@ -116,15 +120,15 @@ cdef int long_rows(
         share.outputs = g.outputs * (at + 1) // shares - g.outputs * at // shares
         if floating is float:
             one_tap_float(
-                &share, input + image * g.channels * plane, weight + k * g.channels, bias + k, output + (n + k) * plane,
-                begin, end, past, places + threadid() * g.channels,
+                &share, input + image * pixels, weight + k * g.channels, bias + k, output + (n + k) * plane, begin, end, past,
+                copies + threadid() * size,
             )
         else:
             one_tap_double(
-                &share, input + image * g.channels * plane, weight + k * g.channels, bias + k, output + (n + k) * plane,
-                begin, end, past, places + threadid() * g.channels,
+                &share, input + image * pixels, weight + k * g.channels, bias + k, output + (n + k) * plane, begin, end, past,
+                copies + threadid() * size,
             )
-    free(places)
+    free(copies)
     return 0
 
 
