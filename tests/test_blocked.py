@@ -204,6 +204,17 @@ def test_one_tap_sees_one_pixel(name, pixels):
                 agrees(name, what, threads)
 
 
+@pytest.mark.parametrize("threads", [1, 5])
+@pytest.mark.parametrize("pixels", [(1, 3), (2, 4), (5, 3), (3, 16), (9, 13), (17, 33)])
+def test_laid_out_tiles_go_on_from_row_to_row(pixels, threads):
+    """With AVX2 of 20 outputs and 40 taps on; more than 384 taps, as 45 channels have, are laid out in turns."""
+    for channels in (5, 45):
+        for more in ({}, {"stride": 2}, {"stride": (1, 3)}, {"dilation": 2, "padding": (2, 3)}, {"groups": 2}):
+            groups = more.get("groups", 1)
+            what = call((2, channels * groups, *pixels), (22 * groups, channels, 3, 3), bias=True, **{"padding": 1, **more})
+            agrees("cpu.cython_direct", what, threads)
+
+
 @pytest.mark.parametrize("outputs", [8, 16, 24, 40, 56, 72])
 @pytest.mark.parametrize("threads", [1, 5])
 def test_groups_of_several_blocks_of_packed_weights(threads, outputs):

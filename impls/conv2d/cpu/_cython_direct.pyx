@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The kernels of cpu.cython_direct: threads here, sums along rows in _rows.h and _strips.h, across channels in _depthwise.h."""
+"""The kernels of cpu.cython_direct: threads here, sums along rows in _rows.h, _strips.h and _laid.h, across channels in _depthwise.h."""
 
 from impls import checks
 
@@ -61,10 +61,10 @@ cdef extern from *:
         VECTOR
         MOST_OUTPUTS
         POWER
+        LAID
     const char* INSTRUCTIONS
 
 cdef Py_ssize_t PAST = 8 << 20  # bytes of output, of which caches as they are today keep little
-cdef Py_ssize_t NEAR = 192 << 10  # bytes of input that stay near a core while outputs read them
 cdef Py_ssize_t WEIGHTS = 1536 << 10  # bytes of weights that strips of an image read again and again, from a cache further away
 
 
@@ -97,7 +97,7 @@ cdef int long_rows(
     """Fill the output where images are one long row: has_one_tap. Jobs are strips of some outputs of an image."""
     cdef Py_ssize_t plane = g.out_height * g.out_width, pixels = g.channels * g.height * g.width
     cdef Py_ssize_t tile = (VECTOR << POWER) // sizeof(floating), bytes = g.channels * sizeof(floating)
-    cdef Py_ssize_t columns = max(tile, NEAR // bytes // tile * tile), strips = (plane + columns - 1) // columns
+    cdef Py_ssize_t columns = max(tile, LAID // bytes // tile * tile), strips = (plane + columns - 1) // columns
     cdef Py_ssize_t shares = g.outputs * bytes // WEIGHTS, job, n, k, image, at, begin, end
     cdef Shape share
     if threads > 1:

@@ -336,6 +336,8 @@ static void NAME(fill)(const Shape *g, const REAL *input, REAL *copy, ptrdiff_t 
         }
 }
 
+#include "_laid.h"
+
 /* How many pieces the output rows of `images` images make: four a thread, for an even load, of eight rows and more, since they
    share what neighbours see; and where rows are copied, so many that a copy stays small. */
 static ptrdiff_t NAME(pieces)(const Shape *g, ptrdiff_t threads, ptrdiff_t images)
@@ -363,7 +365,7 @@ static ptrdiff_t NAME(work)(const Shape *g, ptrdiff_t pieces)
         return 0;
     const ptrdiff_t most = (g->out_height + pieces - 1) / pieces, copied = is_copied(g);
     const ptrdiff_t pitch = NAME(pitch)(g, copied ? g->out_width : 4 * LANES);
-    return g->channels * ROWS_SEEN(g, copied ? most : ROWS) * planes_of(g) * pitch;
+    return g->channels * ROWS_SEEN(g, copied ? most : ROWS) * planes_of(g) * pitch + (is_laid(g) ? LANES + NAME(laid_work)(g) : 0);
 }
 
 /* Output rows first to last - 1 of all output channels of one group of one image. Each pointer is at the group's first element.
@@ -385,6 +387,11 @@ static void NAME(band)(const Shape *g, const REAL *input, const REAL *weight, co
         offsets[s] = s * g->dilation_x % g->stride_x * pitch + s * g->dilation_x / g->stride_x;
     if (copied)
         NAME(fill)(g, input, copy, first * g->stride_y - g->top, seen, -g->left, columns, pitch);
+    if (is_laid(g) && (last - first) * g->out_width >= LANES) {
+        NAME(laid_out)(g, copy, seen, planes * pitch, offsets, weight, bias, output, first, last, past,
+                       copy + g->channels * seen * planes * pitch + LANES);
+        return;
+    }
     for (ptrdiff_t at = 0; at < g->out_width;) {
         const Cut cut = next_cut(g, at, LANES);
         int rows = 1;
@@ -414,7 +421,8 @@ static void NAME(band)(const Shape *g, const REAL *input, const REAL *weight, co
                 if (!whole && !copied)
                     NAME(fill)(g, input, copy, y, count, column - g->left, LANES << cut.power, pitch);
                 if (has_several(g)) {
-                    NAME(all_outputs)(g, cut.power, &tiles, offsets + g->taps_x, from, weight, bias, output + p * g->out_width + column);
+                    NAME(all_outputs)(g, cut.power, &tiles, offsets + g->taps_x, from, weight,
+                                      g->channels * g->taps_y * g->taps_x, bias, output + p * g->out_width + column);
                     continue;
                 }
                 for (ptrdiff_t k = 0; k < g->outputs; k++)

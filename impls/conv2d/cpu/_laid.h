@@ -1,0 +1,139 @@
+/* Tiles of several output channels whose pixels are copied tap by tap, for one type of element: all that one tile of outputs sees, side by
+   side, which all outputs then read. As they lie, a channel's pixels are a page or more away from the next one's, and rows that are no
+   multiple of a vector leave lanes empty. See cpu.cython_direct, and _several.h for the sums. */
+
+#ifndef CONVBENCH_LAID
+#define CONVBENCH_LAID
+#define LAID (192 << 10)  /* bytes of tiles, which should stay near the core while all outputs read them */
+#define LAID_TAPS 384     /* of a tile: a core's nearest cache has room for them */
+#define FEWEST_TAPS 40    /* and outputs for which rows that are copied are laid out: each pixel is copied once more for every tap */
+#define FEWEST_OUTPUTS 20
+
+/* Whether each output sees one pixel of each channel, so that an image is one long row of tiles; of a vector at least. */
+static int has_one_tap(const Shape *g, ptrdiff_t lanes)
+{
+    return has_several(g) && g->taps_y == 1 && g->taps_x == 1 && g->top == 0 && g->left == 0 && g->out_height * g->out_width >= lanes &&
+           (g->out_height - 1) * g->stride_y < g->height && (g->out_width - 1) * g->stride_x < g->width;
+}
+
+/* Whether tiles are laid out from rows that are copied. */
+static int is_laid(const Shape *g)
+{
+    return has_several(g) && is_copied(g) && g->outputs >= FEWEST_OUTPUTS && g->channels * g->taps_y * g->taps_x >= FEWEST_TAPS;
+}
+
+/* How many channels are laid out at once, evenly many each time. */
+static ptrdiff_t laid_channels(const Shape *g)
+{
+    const ptrdiff_t times = (g->channels * g->taps_y * g->taps_x + LAID_TAPS - 1) / LAID_TAPS;
+    return (g->channels + times - 1) / times;
+}
+#endif
+
+/* Elements of one tile, and how many tiles are laid out at once. */
+static ptrdiff_t NAME(laid_size)(const Shape *g) { return laid_channels(g) * g->taps_y * g->taps_x * (LANES << POWER); }
+
+static ptrdiff_t NAME(laid_tiles)(const Shape *g)
+{
+    const ptrdiff_t tiles = LAID / (NAME(laid_size)(g) * (ptrdiff_t)sizeof(REAL));
+    return tiles < 1 ? 1 : tiles;
+}
+
+/* Elements of work that laid_out needs; what is copied may end a vector behind the last tile. */
+static ptrdiff_t NAME(laid_work)(const Shape *g) { return NAME(laid_tiles)(g) * NAME(laid_size)(g) + LANES; }
+
+/* A tile of outputs from pixel `pixel` on: channels first to last - 1 of what they see. copy: of `seen` rows of `line` elements of each
+   channel, and a vector behind; to: a vector of it may be written behind the tile. */
+static void NAME(lay_tile)(const Shape *g, const REAL *copy, ptrdiff_t seen, ptrdiff_t line, const ptrdiff_t *offsets, ptrdiff_t pixel,
+                           ptrdiff_t tile, ptrdiff_t first, ptrdiff_t last, REAL *to)
+{
+    /* Pieces of a row, a vector at most, each behind the one before; what a vector holds beyond a piece the next store overwrites. */
+    ptrdiff_t at[LANES << POWER], from[LANES << POWER];
+    int pieces = 0;
+    for (ptrdiff_t p = 0; p < tile; pieces++) {
+        const ptrdiff_t x = (pixel + p) % g->out_width, left = g->out_width - x;
+        at[pieces] = p;
+        from[pieces] = (pixel + p) / g->out_width * g->stride_y * line + x;
+        p += left < LANES ? left : LANES;
+    }
+    for (ptrdiff_t c = first; c < last; c++)
+        for (ptrdiff_t r = 0; r < g->taps_y; r++)
+            for (ptrdiff_t s = 0; s < g->taps_x; s++, to += tile) {
+                const REAL *begin = copy + (c * seen + r * g->dilation_y) * line + offsets[s];
+                if (pieces == 2) { /* most have so few, and need no loop */
+                    NAME(store)(to + at[0], NAME(load)(begin + from[0]));
+                    NAME(store)(to + at[1], NAME(load)(begin + from[1]));
+                } else
+                    for (int i = 0; i < pieces; i++)
+                        NAME(store)(to + at[i], NAME(load)(begin + from[i]));
+            }
+}
+
+/* Output rows first to last - 1, of a vector's pixels at least, from their copy: the tiles go on from row to row. The other arguments as
+   band() has them. */
+static void NAME(laid_out)(const Shape *g, const REAL *copy, ptrdiff_t seen, ptrdiff_t line, const ptrdiff_t *offsets, const REAL *weight,
+                           const REAL *bias, REAL *output, ptrdiff_t first, ptrdiff_t last, int past, REAL *work)
+{
+    static const ptrdiff_t nowhere = 0;
+    const ptrdiff_t window = g->taps_y * g->taps_x, most = NAME(laid_tiles)(g), some = laid_channels(g);
+    const ptrdiff_t begin = first * g->out_width, pixels = (last - first) * g->out_width;
+    for (ptrdiff_t at = 0, after; at < pixels; at = after) {
+        const ptrdiff_t left = pixels - at;
+        const int power = left > LANES && pixels >= LANES << POWER ? POWER : 0;
+        const ptrdiff_t tile = LANES << power, whole = left < tile ? 1 : left / tile, tiles = whole < most ? whole : most;
+        const ptrdiff_t pixel = left < tile ? pixels - tile : at; /* the last tile begins with outputs of the one before */
+        for (ptrdiff_t c = 0; c < g->channels; c += some) {
+            const ptrdiff_t end = c + some < g->channels ? c + some : g->channels, taps = (end - c) * window;
+            const int streams = past && some == g->channels && g->out_height * g->out_width % LANES == 0 && (begin + pixel) % LANES == 0;
+            const Tiles given = {0, tile, taps * tile, taps, 1, 1, 1, tile, tiles, tile, &nowhere, streams};
+            for (ptrdiff_t t = 0; t < tiles; t++)
+                NAME(lay_tile)(g, copy, seen, line, offsets, pixel + t * tile, tile, c, end, work + t * taps * tile);
+            NAME(all_outputs)(g, power, &given, NULL, work, weight + c * window, g->channels * window, c ? NULL : bias,
+                              output + begin + pixel);
+        }
+        after = pixel + tiles * tile;
+    }
+}
+
+/* Copies of `tiles` tiles of outputs' pixels from column `first` on, each tile's of a channel side by side: as they lie, a channel's are a page
+   or more away from the next one's, again for every six outputs. */
+static void NAME(lay_out)(const Shape *g, const REAL *input, ptrdiff_t first, ptrdiff_t tiles, int power, REAL *copies)
+{
+    const ptrdiff_t plane = g->height * g->width, tile = LANES << power;
+    if (g->stride_y == 1 && g->stride_x == 1 && g->out_width == g->width) {
+        for (ptrdiff_t c = 0; c < g->channels; c++)
+            for (ptrdiff_t t = 0; t < tiles; t++)
+                for (ptrdiff_t v = 0; v < tile; v += LANES)
+                    NAME(store)(copies + (t * g->channels + c) * tile + v, NAME(load)(input + c * plane + first + t * tile + v));
+        return;
+    }
+    ptrdiff_t seen[LANES << POWER];
+    for (ptrdiff_t t = 0; t < tiles; t++) {
+        for (ptrdiff_t p = 0; p < tile; p++) {
+            const ptrdiff_t column = first + t * tile + p;
+            seen[p] = column / g->out_width * g->stride_y * g->width + column % g->out_width * g->stride_x;
+        }
+        for (ptrdiff_t c = 0; c < g->channels; c++, copies += tile)
+            for (ptrdiff_t p = 0; p < tile; p++)
+                copies[p] = input[c * plane + seen[p]];
+    }
+}
+
+/* Columns first to last - 1 of an image that is one long row: has_one_tap. `last` is a vector at least; copies: room for the columns' pixels
+   of every channel, or a tile's where these are more. The other arguments as band() has them. */
+static void NAME(one_tap)(const Shape *g, const REAL *input, const REAL *weight, const REAL *bias, REAL *output, ptrdiff_t first,
+                          ptrdiff_t last, int past, REAL *copies)
+{
+    static const ptrdiff_t nowhere = 0;
+    for (ptrdiff_t at = first, after; at < last; at = after) {
+        const ptrdiff_t left = last - at;
+        const int power = left > LANES && last >= LANES << POWER ? POWER : 0;
+        const ptrdiff_t tile = LANES << power, tiles = left < tile ? 1 : left / tile;
+        const ptrdiff_t column = left < tile ? last - tile : at; /* the last tile begins with outputs of the one before */
+        const Tiles given = {0, tile, g->channels * tile, g->channels, 1, 1, 1, tile, tiles, tile, &nowhere,
+                             past && g->out_height * g->out_width % LANES == 0 && column % LANES == 0};
+        NAME(lay_out)(g, input, column, tiles, power, copies);
+        NAME(all_outputs)(g, power, &given, NULL, copies, weight, g->channels, bias, output + column);
+        after = column + tiles * tile;
+    }
+}
