@@ -28,7 +28,38 @@ static ptrdiff_t laid_channels(const Shape *g)
     const ptrdiff_t times = (g->channels * g->taps_y * g->taps_x + LAID_TAPS - 1) / LAID_TAPS;
     return (g->channels + times - 1) / times;
 }
+
+/* `count` tiles of `tile` outputs, 1 << power vectors, from pixel `at` on, and the pixel after them. */
+typedef struct {
+    ptrdiff_t at, tile, count, after;
+    int power;
+} Laid;
+
+/* The next tiles of pixels at to last - 1, `last` a vector at least: as wide as there can be, and `most` of them. */
+static Laid next_laid(ptrdiff_t at, ptrdiff_t last, ptrdiff_t most, ptrdiff_t lanes)
+{
+    const ptrdiff_t left = last - at;
+    const int power = left > lanes && last >= lanes << POWER ? POWER : 0;
+    const ptrdiff_t tile = lanes << power, whole = left / tile;
+    if (whole == 0) /* the last tile begins with outputs of the one before */
+        return (Laid){last - tile, tile, 1, last, power};
+    const ptrdiff_t count = whole < most ? whole : most;
+    return (Laid){at, tile, count, at + count * tile, power};
+}
 #endif
+
+/* All outputs of tiles whose `taps` taps are laid out in `copies`; row, bias: as all_outputs has them; output: where the tiles' first pixel
+   belongs, streams: past the caches. */
+static void NAME(sum_laid)(const Shape *g, Laid tiles, ptrdiff_t taps, const REAL *copies, const REAL *weight, ptrdiff_t row,
+                           const REAL *bias, REAL *output, int streams)
+{
+    static const ptrdiff_t nowhere = 0;
+    const Tiles given = {0, tiles.tile, taps * tiles.tile, taps, 1, 1, 1, tiles.tile, tiles.count, tiles.tile, &nowhere, streams};
+    NAME(all_outputs)(g, tiles.power, &given, NULL, copies, weight, row, bias, output);
+}
+
+/* Whether vectors from that pixel of every output channel on are aligned, as the output is. */
+static int NAME(is_aligned)(const Shape *g, ptrdiff_t pixel) { return g->out_height * g->out_width % LANES == 0 && pixel % LANES == 0; }
 
 /* Elements of one tile, and how many tiles are laid out at once. */
 static ptrdiff_t NAME(laid_size)(const Shape *g) { return laid_channels(g) * g->taps_y * g->taps_x * (LANES << POWER); }
@@ -74,44 +105,37 @@ static void NAME(lay_tile)(const Shape *g, const REAL *copy, ptrdiff_t seen, ptr
 static void NAME(laid_out)(const Shape *g, const REAL *copy, ptrdiff_t seen, ptrdiff_t line, const ptrdiff_t *offsets, const REAL *weight,
                            const REAL *bias, REAL *output, ptrdiff_t first, ptrdiff_t last, int past, REAL *work)
 {
-    static const ptrdiff_t nowhere = 0;
     const ptrdiff_t window = g->taps_y * g->taps_x, most = NAME(laid_tiles)(g), some = laid_channels(g);
     const ptrdiff_t begin = first * g->out_width, pixels = (last - first) * g->out_width;
-    for (ptrdiff_t at = 0, after; at < pixels; at = after) {
-        const ptrdiff_t left = pixels - at;
-        const int power = left > LANES && pixels >= LANES << POWER ? POWER : 0;
-        const ptrdiff_t tile = LANES << power, whole = left < tile ? 1 : left / tile, tiles = whole < most ? whole : most;
-        const ptrdiff_t pixel = left < tile ? pixels - tile : at; /* the last tile begins with outputs of the one before */
+    for (ptrdiff_t at = 0; at < pixels;) {
+        const Laid tiles = next_laid(at, pixels, most, LANES);
+        const int streams = past && some == g->channels && NAME(is_aligned)(g, begin + tiles.at);
         for (ptrdiff_t c = 0; c < g->channels; c += some) {
             const ptrdiff_t end = c + some < g->channels ? c + some : g->channels, taps = (end - c) * window;
-            const int streams = past && some == g->channels && g->out_height * g->out_width % LANES == 0 && (begin + pixel) % LANES == 0;
-            const Tiles given = {0, tile, taps * tile, taps, 1, 1, 1, tile, tiles, tile, &nowhere, streams};
-            for (ptrdiff_t t = 0; t < tiles; t++)
-                NAME(lay_tile)(g, copy, seen, line, offsets, pixel + t * tile, tile, c, end, work + t * taps * tile);
-            NAME(all_outputs)(g, power, &given, NULL, work, weight + c * window, g->channels * window, c ? NULL : bias,
-                              output + begin + pixel);
+            for (ptrdiff_t t = 0; t < tiles.count; t++)
+                NAME(lay_tile)(g, copy, seen, line, offsets, tiles.at + t * tiles.tile, tiles.tile, c, end, work + t * taps * tiles.tile);
+            NAME(sum_laid)(g, tiles, taps, work, weight + c * window, g->channels * window, c ? NULL : bias, output + begin + tiles.at, streams);
         }
-        after = pixel + tiles * tile;
+        at = tiles.after;
     }
 }
 
-/* Copies of `tiles` tiles of outputs' pixels from column `first` on, each tile's of a channel side by side: as they lie, a channel's are a page
-   or more away from the next one's, again for every six outputs. */
-static void NAME(lay_out)(const Shape *g, const REAL *input, ptrdiff_t first, ptrdiff_t tiles, int power, REAL *copies)
+/* Copies of the pixels that tiles of a 1x1 layer see, each tile's of a channel side by side. */
+static void NAME(lay_pixels)(const Shape *g, const REAL *input, Laid tiles, REAL *copies)
 {
-    const ptrdiff_t plane = g->height * g->width, tile = LANES << power;
+    const ptrdiff_t plane = g->height * g->width, tile = tiles.tile;
     if (g->stride_y == 1 && g->stride_x == 1 && g->out_width == g->width) {
         for (ptrdiff_t c = 0; c < g->channels; c++)
-            for (ptrdiff_t t = 0; t < tiles; t++)
+            for (ptrdiff_t t = 0; t < tiles.count; t++)
                 for (ptrdiff_t v = 0; v < tile; v += LANES)
-                    NAME(store)(copies + (t * g->channels + c) * tile + v, NAME(load)(input + c * plane + first + t * tile + v));
+                    NAME(store)(copies + (t * g->channels + c) * tile + v, NAME(load)(input + c * plane + tiles.at + t * tile + v));
         return;
     }
     ptrdiff_t seen[LANES << POWER];
-    for (ptrdiff_t t = 0; t < tiles; t++) {
+    for (ptrdiff_t t = 0; t < tiles.count; t++) {
         for (ptrdiff_t p = 0; p < tile; p++) {
-            const ptrdiff_t column = first + t * tile + p;
-            seen[p] = column / g->out_width * g->stride_y * g->width + column % g->out_width * g->stride_x;
+            const ptrdiff_t pixel = tiles.at + t * tile + p;
+            seen[p] = pixel / g->out_width * g->stride_y * g->width + pixel % g->out_width * g->stride_x;
         }
         for (ptrdiff_t c = 0; c < g->channels; c++, copies += tile)
             for (ptrdiff_t p = 0; p < tile; p++)
@@ -119,21 +143,15 @@ static void NAME(lay_out)(const Shape *g, const REAL *input, ptrdiff_t first, pt
     }
 }
 
-/* Columns first to last - 1 of an image that is one long row: has_one_tap. `last` is a vector at least; copies: room for the columns' pixels
-   of every channel, or a tile's where these are more. The other arguments as band() has them. */
+/* Pixels first to last - 1 of an image that is one long row: has_one_tap. `last` is a vector at least; copies: room for their pixels of every
+   channel, or a tile's where these are more. The other arguments as band() has them. */
 static void NAME(one_tap)(const Shape *g, const REAL *input, const REAL *weight, const REAL *bias, REAL *output, ptrdiff_t first,
                           ptrdiff_t last, int past, REAL *copies)
 {
-    static const ptrdiff_t nowhere = 0;
-    for (ptrdiff_t at = first, after; at < last; at = after) {
-        const ptrdiff_t left = last - at;
-        const int power = left > LANES && last >= LANES << POWER ? POWER : 0;
-        const ptrdiff_t tile = LANES << power, tiles = left < tile ? 1 : left / tile;
-        const ptrdiff_t column = left < tile ? last - tile : at; /* the last tile begins with outputs of the one before */
-        const Tiles given = {0, tile, g->channels * tile, g->channels, 1, 1, 1, tile, tiles, tile, &nowhere,
-                             past && g->out_height * g->out_width % LANES == 0 && column % LANES == 0};
-        NAME(lay_out)(g, input, column, tiles, power, copies);
-        NAME(all_outputs)(g, power, &given, NULL, copies, weight, g->channels, bias, output + column);
-        after = column + tiles * tile;
+    for (ptrdiff_t at = first; at < last;) {
+        const Laid tiles = next_laid(at, last, last - first, LANES);
+        NAME(lay_pixels)(g, input, tiles, copies);
+        NAME(sum_laid)(g, tiles, g->channels, copies, weight, g->channels, bias, output + tiles.at, past && NAME(is_aligned)(g, tiles.at));
+        at = tiles.after;
     }
 }

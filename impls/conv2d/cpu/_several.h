@@ -52,7 +52,7 @@ INLINE void NAME(several)(const int count, const int vectors, const int laid, co
 #define SEVERAL(count, vectors, laid)                                                                                  \
     static void NAME(several_##count##_##vectors##_##laid)(ARGUMENTS)                                                  \
     {                                                                                                                  \
-        NAME(several)(count, vectors, laid, given, places, taps, input, weight, row, bias, output, far);                    \
+        NAME(several)(count, vectors, laid, given, places, taps, input, weight, row, bias, output, far);               \
     }
 #define ALL(count) SEVERAL(count, 1, 0) SEVERAL(count, 2, 0) SEVERAL(count, 1, 1) SEVERAL(count, 2, 1)
 ALL(3) ALL(4) ALL(5) ALL(6)
@@ -66,7 +66,8 @@ static void NAME(all_outputs)(const Shape *g, int power, const Tiles *given, ptr
 {
 #define ALL(count)                                                                                                     \
     {                                                                                                                  \
-        {NAME(several_##count##_1_0), NAME(several_##count##_2_0)}, {NAME(several_##count##_1_1), NAME(several_##count##_2_1)} \
+        {NAME(several_##count##_1_0), NAME(several_##count##_2_0)},                                                    \
+            {NAME(several_##count##_1_1), NAME(several_##count##_2_1)}                                                 \
     }
     static void (*const kernels[MOST_OUTPUTS + 1][2][1 << POWER])(ARGUMENTS) = {
         [3] = ALL(3), [4] = ALL(4), [5] = ALL(5), [6] = ALL(6)};
