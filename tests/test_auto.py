@@ -208,15 +208,6 @@ def test_a_rule_where_nothing_was_measured(table, there):
 
 FOR_WIDE_VECTORS = ["n1c15h99w99k16r3s3", "n2c90h99w99k18r3s3t2g2"]
 NARROW = ["n9c1h999w999k8r3s3", "n9c1h999w999k8r3s3t2", "n1c8h97w97k8r3s3", "n4c16h999w11k16r3s3g2", "n1c8h300w300k4r3s3t2"]
-PIXELS = (
-    "n1c999h99w99k999r1s1",
-    "n1c20h100w100k10r1s1",
-    "n1c20h100w101k10r1s1",
-    "n1c50h200w200k40r1s1t2",
-    "n1c50h200w202k40r1s1t2",
-    "n1c10h300w300k50r1s1t3",
-    "n1c10h300w303k50r1s1t3",
-)
 WITH_WIDE_VECTORS = {
     "n9c1h999w999k9r3s3": "layer for wide vectors",
     "n9c1h999w999k9r3s3t2": "layer for wide vectors",
@@ -224,7 +215,7 @@ WITH_WIDE_VECTORS = {
     "n1c6h99w99k6r3s3t2": "few channels for wide vectors",
     "n1c2h50w56k2r3s3p1": "few channels for wide vectors",
     "n1c16h99w99k2r3s3": "3x3 layer",
-    **dict.fromkeys(PIXELS, "1x1 layer"),
+    **dict.fromkeys(["n1c999h3w5k999r1s1", "n1c200h99w99k2r1s1", "n1c20h99w99k20r1s1p1"], "layer for wide vectors"),
     **dict.fromkeys(FOR_WIDE_VECTORS, "layer for wide vectors"),
     **dict.fromkeys(NARROW, "narrow layer for wide vectors"),
 }
@@ -257,13 +248,16 @@ WITH_WIDE_VECTORS = {
         ("n1c8h400w400k4r3s3t3", "large layer"),
         ("n1c9h97w97k8r3s3", "large layer"),
         ("n1c8h97w97k9r3s3", "small layer"),
-        ("n1c999h99w99k999r1s1", "large layer"),
-        ("n1c20h100w100k10r1s1", "small layer"),  # 4 million
-        ("n1c20h100w101k10r1s1", "large layer"),
-        ("n1c50h200w200k40r1s1t2", "small layer"),  # 40 million
-        ("n1c50h200w202k40r1s1t2", "large layer"),
-        ("n1c10h300w300k50r1s1t3", "small layer"),  # 10 million
-        ("n1c10h300w303k50r1s1t3", "large layer"),
+        ("n1c999h99w99k999r1s1", "1x1 layer"),
+        ("n1c20h100w101k10r1s1", "1x1 layer"),
+        ("n1c50h200w202k40r1s1t2", "1x1 layer"),
+        ("n1c999h4w4k999r1s1", "1x1 layer"),
+        ("n1c999h3w5k999r1s1", "large layer"),  # 15 pixels
+        ("n1c200h99w99k3r1s1", "1x1 layer"),
+        ("n1c100h99w99k2r1s1", "small layer"),  # 3.9 million
+        ("n1c200h99w99k2r1s1", "large layer"),
+        ("n1c20h99w99k20r1s1p1", "large layer"),  # padded
+        ("n1c20h100w101k2r1s1t3p1", "small layer"),
         ("n1c10h200w200k14r3s3t3", "large layer"),  # 11 million
     ],
 )

@@ -161,7 +161,7 @@ TILED = [
 ]
 
 # Packed weights of a block of outputs, and pixels that they meet, of over 128 KB, which are summed a few channels after the
-# other there.
+# other there; and of over 1 MB, where all vectors are cut so.
 CUT = [
     call((2, 100, 40, 40), (20, 100, 3, 3), bias=True, padding=2, dilation=2),
     call((1, 200, 40, 41), (70, 200, 1, 1), bias=True, stride=2),
@@ -171,6 +171,8 @@ CUT = [
     call((2, 2200, 8, 8), (40, 1100, 2, 2), bias=True, groups=2),
     call((1, 5000, 20, 20), (20, 5000, 1, 1), bias=True),
     call((1, 3, 70, 75), (5, 3, 60, 60), bias=True, padding=20),
+    call((1, 300, 9, 19), (24, 300, 7, 7), bias=True, padding=3),
+    call((1, 2000, 9, 9), (8, 1000, 3, 3), bias=True, padding=1, groups=2, dtype="float64"),
 ]
 
 # One vector of outputs alone, or left over beside two, whose rows are cut anew.
@@ -207,7 +209,7 @@ def test_one_tap_sees_one_pixel(name, pixels):
 @pytest.mark.parametrize("threads", [1, 5])
 @pytest.mark.parametrize("pixels", [(1, 3), (2, 4), (5, 3), (3, 16), (9, 13), (17, 33)])
 def test_laid_out_tiles_go_on_from_row_to_row(pixels, threads):
-    """With AVX2 of 20 outputs and 40 taps on; more than 384 taps, as 45 channels have, are laid out in turns."""
+    """Of 20 outputs and 40 taps on; more than 384 taps, as 45 channels have, are laid out in turns."""
     for channels in (5, 45):
         for more in ({}, {"stride": 2}, {"stride": (1, 3)}, {"dilation": 2, "padding": (2, 3)}, {"groups": 2}):
             groups = more.get("groups", 1)

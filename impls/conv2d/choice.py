@@ -27,14 +27,15 @@ TRANSFORMS = {"winograd", "fft", "cpu.opencv"}
 # What any machine can do, for problems of each kind: first who was ahead of torch on most of its problems on every machine
 # that was measured, or torch; then who is fastest without it; NumPy alone is needed for the last of each.
 PACKED = ["cpu.cython_packed", "cpu.torch", "cpu.numba_direct", "im2col.strided"]
+ALONG_ROWS = ["cpu.cython_direct", "cpu.torch", "cpu.cython_packed", "cpu.numba_direct", "im2col.strided"]
 RULES = {
     "few channels": ["cpu.cython_direct", "cpu.numba_direct", "cpu.opencv", "cpu.torch", "cpu.shift_matmul"],
     "few channels for wide vectors": ["cpu.numba_direct", "cpu.cython_direct", "cpu.torch", "cpu.shift_matmul"],
     "3x3 layer": ["cpu.cython_winograd", "cpu.numba_winograd", "cpu.torch", "im2col.strided"],
-    "1x1 layer": PACKED,
+    "1x1 layer": ALONG_ROWS,
     "small layer": PACKED,
     "layer for wide vectors": PACKED,
-    "narrow layer": ["cpu.cython_direct", "cpu.torch", "cpu.cython_packed", "cpu.numba_direct", "im2col.strided"],
+    "narrow layer": ALONG_ROWS,
     "narrow layer for wide vectors": ["cpu.numba_direct", "cpu.torch", "cpu.cython_packed", "im2col.strided"],
     "large layer": ["cpu.torch", "cpu.cython_packed", "cpu.numba_direct", "im2col.strided"],
 }
@@ -51,7 +52,9 @@ FEW_APART = 3  # and with wider ones
 SMALL = 40_000_000  # FLOPs up to which torch's way to its kernel is a good part of its time,
 NARROW = 8  # with more outputs of a group than these, which leave half of the widest vectors along them empty,
 SMALL_NARROW = 10_000_000  # and with no more, or strides over APART,
-SMALL_PLAIN = 4_000_000  # and at 1x1 without a stride, which torch takes as a product of matrices
+SMALL_PLAIN = 4_000_000  # and at 1x1 without a stride, a product of matrices to torch, where it is no "1x1 layer":
+TILE = 16  # pixels of an image's output and more, which fill a vector, none of them padding,
+SEVERAL = 3  # and outputs of a group and more, which share them
 # In whose 32 registers of 64 bytes larger layers are mostly faster as well: along channels where there are more than NARROW
 # outputs. Along rows of more than NARROW columns sums are faster anywhere, with no more channels and strides up to APART.
 WIDE = "avx512"
@@ -317,14 +320,15 @@ def _kind(problem: Problem, instructions: str | None) -> str:
         return "few channels"
     if channels >= MANY and (wide or outputs >= MANY) and kernel == (3, 3) and problem.stride == problem.dilation == (1, 1):
         return "3x3 layer"
-    if wide and kernel == (1, 1):
+    padded = any(map(any, problem.padding))
+    if kernel == (1, 1) and outputs >= SEVERAL and math.prod(problem.output[2:]) >= TILE and not padded:
         return "1x1 layer"
     small = SMALL if outputs > NARROW and stride <= APART else SMALL_NARROW
     if kernel == (1, 1) and stride == 1:
         small = SMALL_PLAIN
     if flops <= small:
         return "small layer"
-    if wide and outputs > NARROW:
+    if wide and (outputs > NARROW or kernel == (1, 1)):
         return "layer for wide vectors"
     if channels <= NARROW < problem.output[3] and stride <= APART:
         return "narrow layer for wide vectors" if wide else "narrow layer"

@@ -37,8 +37,8 @@ cdef extern from *:
     bint has_strips(const Shape*) nogil
     bint has_several(const Shape*) nogil
     bint has_one_tap(const Shape*, Py_ssize_t) nogil
-    void one_tap_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, bint, float*) nogil
-    void one_tap_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, bint, double*) nogil
+    void one_tap_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, bint, Py_ssize_t*, float*) nogil
+    void one_tap_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, bint, Py_ssize_t*, double*) nogil
     Py_ssize_t pieces_float(const Shape*, Py_ssize_t, Py_ssize_t) nogil
     Py_ssize_t pieces_double(const Shape*, Py_ssize_t, Py_ssize_t) nogil
     Py_ssize_t work_float(const Shape*, Py_ssize_t) nogil
@@ -104,9 +104,12 @@ cdef int long_rows(
         shares = max(shares, (4 * threads + images * groups * strips - 1) // (images * groups * strips))
     shares = max(1, min(shares, g.outputs // MOST_OUTPUTS))
     cdef Py_ssize_t size = apart((plane // strips + 2 * tile) * g.channels)
-    checks.require_memory(threads * size * sizeof(floating), "cpu.cython_direct's tiles")
+    checks.require_memory(threads * (size * sizeof(floating) + g.channels * sizeof(Py_ssize_t)), "cpu.cython_direct's tiles")
     cdef floating* copies = <floating*> scratch(threads * size * sizeof(floating))
-    if copies == NULL:
+    cdef Py_ssize_t* places = <Py_ssize_t*> scratch(threads * apart(g.channels) * sizeof(Py_ssize_t))
+    if copies == NULL or places == NULL:
+        free(copies)
+        free(places)
         raise MemoryError("cpu.cython_direct's tiles do not fit in memory")
     for job in prange(images * groups * strips * shares, nogil=True, schedule="static", num_threads=threads):
         image = job // strips // shares  # of one group
@@ -121,14 +124,15 @@ cdef int long_rows(
         if floating is float:
             one_tap_float(
                 &share, input + image * pixels, weight + k * g.channels, bias + k, output + (n + k) * plane, begin, end, past,
-                copies + threadid() * size,
+                places + threadid() * apart(g.channels), copies + threadid() * size,
             )
         else:
             one_tap_double(
                 &share, input + image * pixels, weight + k * g.channels, bias + k, output + (n + k) * plane, begin, end, past,
-                copies + threadid() * size,
+                places + threadid() * apart(g.channels), copies + threadid() * size,
             )
     free(copies)
+    free(places)
     return 0
 
 

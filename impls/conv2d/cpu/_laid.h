@@ -12,14 +12,14 @@
 /* Whether each output sees one pixel of each channel, so that an image is one long row of tiles; of a vector at least. */
 static int has_one_tap(const Shape *g, ptrdiff_t lanes)
 {
-    return has_several(g) && g->taps_y == 1 && g->taps_x == 1 && g->top == 0 && g->left == 0 && g->out_height * g->out_width >= lanes &&
+    return g->outputs > 2 && g->taps_y == 1 && g->taps_x == 1 && g->top == 0 && g->left == 0 && g->out_height * g->out_width >= lanes &&
            (g->out_height - 1) * g->stride_y < g->height && (g->out_width - 1) * g->stride_x < g->width;
 }
 
 /* Whether tiles are laid out from rows that are copied. */
 static int is_laid(const Shape *g)
 {
-    return has_several(g) && is_copied(g) && g->outputs >= FEWEST_OUTPUTS && g->channels * g->taps_y * g->taps_x >= FEWEST_TAPS;
+    return is_copied(g) && g->outputs >= FEWEST_OUTPUTS && g->channels * g->taps_y * g->taps_x >= FEWEST_TAPS;
 }
 
 /* How many channels are laid out at once, evenly many each time. */
@@ -48,14 +48,14 @@ static Laid next_laid(ptrdiff_t at, ptrdiff_t last, ptrdiff_t most, ptrdiff_t la
 }
 #endif
 
-/* All outputs of tiles whose `taps` taps are laid out in `copies`; row, bias: as all_outputs has them; output: where the tiles' first pixel
+/* All outputs of tiles of `taps` taps; places, input, copies, row, bias: as all_outputs has them; output: where the tiles' first pixel
    belongs, streams: past the caches. */
-static void NAME(sum_laid)(const Shape *g, Laid tiles, ptrdiff_t taps, const REAL *copies, const REAL *weight, ptrdiff_t row,
-                           const REAL *bias, REAL *output, int streams)
+static void NAME(sum_laid)(const Shape *g, Laid tiles, ptrdiff_t taps, ptrdiff_t *places, const REAL *input, REAL *copies,
+                           const REAL *weight, ptrdiff_t row, const REAL *bias, REAL *output, int streams)
 {
     static const ptrdiff_t nowhere = 0;
-    const Tiles given = {0, tiles.tile, taps * tiles.tile, taps, 1, 1, 1, tiles.tile, tiles.count, tiles.tile, &nowhere, streams};
-    NAME(all_outputs)(g, tiles.power, &given, NULL, copies, weight, row, bias, output);
+    const Tiles given = {0, g->height * g->width, taps * tiles.tile, taps, 1, 1, 1, tiles.tile, tiles.count, tiles.tile, &nowhere, streams};
+    NAME(all_outputs)(g, tiles.power, &given, places, input, copies, weight, row, bias, output);
 }
 
 /* Whether vectors from that pixel of every output channel on are aligned, as the output is. */
@@ -114,7 +114,7 @@ static void NAME(laid_out)(const Shape *g, const REAL *copy, ptrdiff_t seen, ptr
             const ptrdiff_t end = c + some < g->channels ? c + some : g->channels, taps = (end - c) * window;
             for (ptrdiff_t t = 0; t < tiles.count; t++)
                 NAME(lay_tile)(g, copy, seen, line, offsets, tiles.at + t * tiles.tile, tiles.tile, c, end, work + t * taps * tiles.tile);
-            NAME(sum_laid)(g, tiles, taps, work, weight + c * window, g->channels * window, c ? NULL : bias, output + begin + tiles.at, streams);
+            NAME(sum_laid)(g, tiles, taps, NULL, NULL, work, weight + c * window, g->channels * window, c ? NULL : bias, output + begin + tiles.at, streams);
         }
         at = tiles.after;
     }
@@ -124,13 +124,6 @@ static void NAME(laid_out)(const Shape *g, const REAL *copy, ptrdiff_t seen, ptr
 static void NAME(lay_pixels)(const Shape *g, const REAL *input, Laid tiles, REAL *copies)
 {
     const ptrdiff_t plane = g->height * g->width, tile = tiles.tile;
-    if (g->stride_y == 1 && g->stride_x == 1 && g->out_width == g->width) {
-        for (ptrdiff_t c = 0; c < g->channels; c++)
-            for (ptrdiff_t t = 0; t < tiles.count; t++)
-                for (ptrdiff_t v = 0; v < tile; v += LANES)
-                    NAME(store)(copies + (t * g->channels + c) * tile + v, NAME(load)(input + c * plane + tiles.at + t * tile + v));
-        return;
-    }
     ptrdiff_t seen[LANES << POWER];
     for (ptrdiff_t t = 0; t < tiles.count; t++) {
         for (ptrdiff_t p = 0; p < tile; p++) {
@@ -143,15 +136,18 @@ static void NAME(lay_pixels)(const Shape *g, const REAL *input, Laid tiles, REAL
     }
 }
 
-/* Pixels first to last - 1 of an image that is one long row: has_one_tap. `last` is a vector at least; copies: room for their pixels of every
-   channel, or a tile's where these are more. The other arguments as band() has them. */
+/* Pixels first to last - 1 of an image that is one long row: has_one_tap. `last` is a vector at least; places: room for a number for each
+   channel; copies: for their pixels of every channel, or a tile's where these are more. The other arguments as band() has them. */
 static void NAME(one_tap)(const Shape *g, const REAL *input, const REAL *weight, const REAL *bias, REAL *output, ptrdiff_t first,
-                          ptrdiff_t last, int past, REAL *copies)
+                          ptrdiff_t last, int past, ptrdiff_t *places, REAL *copies)
 {
+    const int whole = g->stride_y == 1 && g->stride_x == 1 && g->out_width == g->width; /* pixels are side by side where they lie */
     for (ptrdiff_t at = first; at < last;) {
         const Laid tiles = next_laid(at, last, last - first, LANES);
-        NAME(lay_pixels)(g, input, tiles, copies);
-        NAME(sum_laid)(g, tiles, g->channels, copies, weight, g->channels, bias, output + tiles.at, past && NAME(is_aligned)(g, tiles.at));
+        if (!whole)
+            NAME(lay_pixels)(g, input, tiles, copies);
+        NAME(sum_laid)(g, tiles, g->channels, places, whole ? input + tiles.at : NULL, copies, weight, g->channels, bias,
+                       output + tiles.at, past && NAME(is_aligned)(g, tiles.at));
         at = tiles.after;
     }
 }

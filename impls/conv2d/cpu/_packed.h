@@ -86,10 +86,16 @@ INLINE void NAME(pixels)(const int sides, const int halves, const int rows, cons
     _Pragma("GCC unroll 16") for (int t = 0; t < count; t++) if (halves % 2 > 0)
         rest[t] = HALF_OF(whole > 0 ? high : low);
 #endif
-    if (CUT_TAPS && begun != NULL)
+    if (begun != NULL)
         _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
+        {
             _Pragma("GCC unroll 3") for (int i = 0; i < whole; i++)
                 sums[t][i] = NAME(load)(begun + t * wide + i * LANES);
+#ifdef H
+            if (halves % 2 > 0)
+                rest[t] = (H)*(const NAME(loose_half) *)(begun + t * wide + whole * LANES);
+#endif
+        }
     for (ptrdiff_t run = 0; run < runs; run++, taps += step, packed += step * wide) {
         const REAL *factors = packed;
         for (const Tap *tap = taps, *after = taps + length; tap < after; tap += TAPS) {
@@ -129,10 +135,16 @@ INLINE void NAME(pixels)(const int sides, const int halves, const int rows, cons
             }
         }
     }
-    if (CUT_TAPS && kept != NULL) {
+    if (kept != NULL) {
         _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
+        {
             _Pragma("GCC unroll 3") for (int i = 0; i < whole; i++)
                 NAME(store)(kept + t * wide + i * LANES, sums[t][i]);
+#ifdef H
+            if (halves % 2 > 0)
+                *(NAME(loose_half) *)(kept + t * wide + whole * LANES) = (NAME(loose_half))rest[t];
+#endif
+        }
         return;
     }
     _Pragma("GCC unroll 3") for (int vector = 0; 2 * vector < halves; vector++)
@@ -268,10 +280,10 @@ static ptrdiff_t NAME(channel_of)(const Shape *g, const Plan *plan, ptrdiff_t ou
 static void NAME(pieces)(const Shape *g, const Plan *plan, const REAL *input, ptrdiff_t image, const Tap *taps, const REAL *packed,
                          const REAL *bias, REAL *output, ptrdiff_t out_image, ptrdiff_t outputs, ptrdiff_t first, ptrdiff_t last)
 {
-    REAL sums[CUT_TAPS ? TOGETHER * TILE * MOST * LANES : 1];
+    REAL sums[TOGETHER * TILE * MOST * LANES];
     const ptrdiff_t bytes = NAME(channel_of)(g, plan, outputs), most = most_of((outputs + LANES - 1) / LANES);
     ptrdiff_t share = g->channels; /* summed one after the other */
-    if (CUT_TAPS && g->channels * bytes > CUT && last - first > 1)
+    if (g->channels * bytes > CUT && last - first > 1)
         share = bytes < CUT / 2 ? CUT / 2 / bytes : 1;
     Place at = place_of(g, first);
     for (ptrdiff_t begin = first, after; begin < last; begin = after) {
@@ -283,7 +295,7 @@ static void NAME(pieces)(const Shape *g, const Plan *plan, const REAL *input, pt
             REAL *kept = sums;
             at = start;
             if (most == TILE) { /* below, though nothing would be cut, small 1x1 layers took up to a tenth longer */
-                for (ptrdiff_t i = begin; i < after; i++, kept += CUT_TAPS ? TILE * PAIR : 0, at = next_place(g, at))
+                for (ptrdiff_t i = begin; i < after; i++, kept += TILE * PAIR, at = next_place(g, at))
                     NAME(piece)(g, plan, input, image, taps, packed, bias, output, out_image, outputs, &at, c, channels,
                                 c > 0 ? kept : NULL, left > share ? kept : NULL);
                 continue;

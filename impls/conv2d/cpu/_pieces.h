@@ -5,6 +5,7 @@
 #include "_shape.h"
 
 #define PITCH 8 /* from a channel's pixels to the next one's in a tile: whole vectors, TILE elements at least */
+#define FITS_TILES (TILE <= PITCH) /* six pixels do */
 #define CHUNK 8 /* tiles that are copied together */
 
 #define MOST (TILE == 6 ? 3 : 2) /* vectors of output channels that are summed together: of six pixels none of one alone, which would
@@ -108,10 +109,11 @@ static int few_at_sides(const Shape *g)
 #define AHEAD 64  /* weights of an output */
 #define BEFORE 16 /* channels */
 #define LINE 64   /* bytes that come together */
-#define CUT_TAPS (TILE <= PITCH) /* where weights and pixels are read so often that they should come from a core's own cache */
-#define CUT (128 << 10)          /* bytes of both from which they are summed over some of the channels after the other, half as many each */
+/* Bytes of weights and pixels from which they are summed over some of the channels after the other, half as many each: they are read
+   so often that they should come from a core's own cache, for fourteen pixels at a time less often than for six. */
+#define CUT ((FITS_TILES ? 128 : 1024) << 10)
 #define TOGETHER 64              /* pieces that are summed over some of the channels before the next channels' turn */
-#define TAPS (CUT_TAPS ? 2 : 1) /* a turn: counting them and asking ahead take as long as several sums of six pixels, which fourteen hide */
+#define TAPS (FITS_TILES ? 2 : 1) /* a turn: counting them and asking ahead take as long as several sums of six pixels, which fourteen hide */
 #define PAGES (256 << 10) /* bytes of so many pages as a core soon finds */
 
 /* What is copied before it is summed, and by whom. */
@@ -146,7 +148,7 @@ static Plan plan_of(Shape *g, ptrdiff_t images, ptrdiff_t groups, ptrdiff_t thre
                       g->height * g->width * size % SETS > 0;
     Plan plan = {.copied = padded && !sides, .sides = sides, .step_y = 1, .step_x = 1};
     /* Images of strided 1x1 layers are read again for each block of outputs: many bytes in less time without what no output sees. */
-    if (one_tap && strided && pairs >= 4 && images * g->channels * g->height * g->width * size >= (CUT_TAPS ? PAGES : WORK))
+    if (one_tap && strided && pairs >= 4 && images * g->channels * g->height * g->width * size >= (FITS_TILES ? PAGES : WORK))
         plan.copied = 1;
     const int long_row = one_tap && (plan.copied || !strided);
     plan.height = plan.copied ? height : g->height;
@@ -172,7 +174,7 @@ static Plan plan_of(Shape *g, ptrdiff_t images, ptrdiff_t groups, ptrdiff_t thre
     /* One pixel of each channel after the other is a page after the other: with few pixels at a time most of the way to them. Bands of
        tiles stay near a core for all its outputs, unless the weights are not soon packed by each thread. Where sums take 14 pixels at a
        time, each piece asks for the next one's lines instead. */
-    if (CUT_TAPS && long_row && !plan.copied && !strided && pairs > 1 && g->channels * g->width * size > PAGES) {
+    if (FITS_TILES && long_row && !plan.copied && !strided && pairs > 1 && g->channels * g->width * size > PAGES) {
         plan.copied = plan.tiled = 1;
         plan.own = threads == 1 || images * g->width >= 400 * threads;
         plan.bands = plan.own ? (pieces * tile_of(g) * size + NEAR - 1) / NEAR : 1;

@@ -421,7 +421,7 @@ static void NAME(band)(const Shape *g, const REAL *input, const REAL *weight, co
                 if (!whole && !copied)
                     NAME(fill)(g, input, copy, y, count, column - g->left, LANES << cut.power, pitch);
                 if (has_several(g)) {
-                    NAME(all_outputs)(g, cut.power, &tiles, offsets + g->taps_x, from, weight,
+                    NAME(all_outputs)(g, cut.power, &tiles, offsets + g->taps_x, from, NULL, weight,
                                       g->channels * g->taps_y * g->taps_x, bias, output + p * g->out_width + column);
                     continue;
                 }

@@ -32,8 +32,10 @@
 /* Keeps a value in a register where GCC would load it again for each use, or move the loads so far ahead that it spills. */
 #if defined(__x86_64__)
 #define KEEP(value) __asm__("" : "+v"(value))
+#define KEEP_POINTER(p) __asm__("" : "+r"(p))
 #else
 #define KEEP(value) (void)(value)
+#define KEEP_POINTER(p) (void)(p)
 #endif
 /* Has GCC read memory again, where it would rather keep more weights than there are registers. */
 #define FORGET __asm__ volatile("" ::: "memory")

@@ -6,15 +6,16 @@ registers, each pixel's input broadcast to them, so that any stride, dilation an
 transposed when they are stored (register blocking with packed weights as in Georganas et al., SC'18, arXiv 1808.05567).
 Padded images are copied first, unless two blocks of outputs are all and few outputs of a row see padding, and large
 batches for strided 1x1 layers without the places that no output sees; rows of taps that see only padding are left out.
-Where six pixels are summed at once, as with AVX2, images for 1x1 layers of over 256 KB are copied six pixels of all channels
-at a time, in bands that stay near a core for all outputs, those for strided 1x1 layers of over 48 outputs without the places
-that no output sees, and where a block's packed weights and the pixels that up to 64 tiles see come to over 128 KB, these
-tiles are summed over some of the input channels after the other, so that a core keeps both meanwhile. There one vector of
-outputs is summed for up to twelve pixels, one left over together with two others for up to four, which fills registers.
-Threads have groups of their own where there are enough, and images or bands of an image where the weights are soon
-packed for each of them. In all, extra memory: 8 MB of copied images, or one where that is more, and one of a group for
-each thread where it has its own; and for each thread the weights of 32 output channels, or of a group, without groups
-of up to 256, where it has batches of images of its own, and all of them where it has bands of six pixels.
+Where a block's packed weights and the pixels that up to 64 tiles see come to over 1 MB, these tiles are summed over
+some of the input channels after the other, so that a core keeps both meanwhile. Where six pixels are summed at once, as
+with AVX2, they are from 128 KB on, images for 1x1 layers of over 256 KB are copied six pixels of all channels at a
+time, in bands that stay near a core for all outputs, those for strided 1x1 layers of over 48 outputs without the places
+that no output sees, and one vector of outputs is summed for up to twelve pixels, one left over together with two others
+for up to four, which fills registers. Threads have groups of their own where there are enough, and images or bands of
+an image where the weights are soon packed for each of them. In all, extra memory: 8 MB of copied images, or one where
+that is more, and one of a group for each thread where it has its own; and for each thread the weights of 32 output
+channels, or of a group, without groups of up to 256, where it has batches of images of its own, and all of them where
+it has bands of six pixels.
 """
 
 import numpy as np
