@@ -209,11 +209,12 @@ def test_one_tap_sees_one_pixel(name, pixels):
 @pytest.mark.parametrize("threads", [1, 5])
 @pytest.mark.parametrize("pixels", [(1, 3), (2, 4), (5, 3), (3, 16), (9, 13), (17, 33)])
 def test_laid_out_tiles_go_on_from_row_to_row(pixels, threads):
-    """Of 20 outputs and 40 taps on; more than 384 taps, as 45 channels have, are laid out in turns."""
-    for channels in (5, 45):
+    """Of 20 outputs and 40 taps on, or of fewer; more than 384 taps, as 45 channels have, are laid out in turns."""
+    for channels, outputs in ((5, 22), (45, 22), (3, 7), (45, 6)):
         for more in ({}, {"stride": 2}, {"stride": (1, 3)}, {"dilation": 2, "padding": (2, 3)}, {"groups": 2}):
             groups = more.get("groups", 1)
-            what = call((2, channels * groups, *pixels), (22 * groups, channels, 3, 3), bias=True, **{"padding": 1, **more})
+            shapes = (2, channels * groups, *pixels), (outputs * groups, channels, 3, 3)
+            what = call(*shapes, bias=True, **{"padding": 1, **more})
             agrees("cpu.cython_direct", what, threads)
 
 

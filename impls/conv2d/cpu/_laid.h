@@ -8,6 +8,9 @@
 #define LAID_TAPS 384     /* of a tile: a core's nearest cache has room for them */
 #define FEWEST_TAPS 40    /* and outputs for which rows that are copied are laid out: each pixel is copied once more for every tap */
 #define FEWEST_OUTPUTS 20
+/* The same with AVX-512 for strides and dilations, where four rows of one output share few pixels or none. */
+#define FEWEST_TAPS_APART 20
+#define FEWEST_OUTPUTS_APART 6
 
 /* Whether each output sees one pixel of each channel, so that an image is one long row of tiles; of a vector at least. */
 static int has_one_tap(const Shape *g, ptrdiff_t lanes)
@@ -19,7 +22,10 @@ static int has_one_tap(const Shape *g, ptrdiff_t lanes)
 /* Whether tiles are laid out from rows that are copied. */
 static int is_laid(const Shape *g)
 {
-    return is_copied(g) && g->outputs >= FEWEST_OUTPUTS && g->channels * g->taps_y * g->taps_x >= FEWEST_TAPS;
+    const ptrdiff_t taps = g->channels * g->taps_y * g->taps_x;
+    const int apart = !has_several(g) && (g->stride_y > 1 || g->stride_x > 1 || g->dilation_y > 1 || g->dilation_x > 1);
+    const ptrdiff_t outputs = apart ? FEWEST_OUTPUTS_APART : FEWEST_OUTPUTS;
+    return is_copied(g) && g->outputs >= outputs && taps >= (apart ? FEWEST_TAPS_APART : FEWEST_TAPS);
 }
 
 /* How many channels are laid out at once, evenly many each time. */
