@@ -215,6 +215,7 @@ WITH_WIDE_VECTORS = {
     "n1c6h99w99k6r3s3t2": "few channels for wide vectors",
     "n1c2h50w56k2r3s3p1": "few channels for wide vectors",
     "n1c16h99w99k2r3s3": "3x3 layer",
+    **dict.fromkeys(["n1c200h99w99k3r1s1", "n1c200h99w99k50r1s1"], "large layer"),
     **dict.fromkeys(["n1c999h3w5k999r1s1", "n1c200h99w99k2r1s1", "n1c20h99w99k20r1s1p1"], "layer for wide vectors"),
     **dict.fromkeys(FOR_WIDE_VECTORS, "layer for wide vectors"),
     **dict.fromkeys(NARROW, "narrow layer for wide vectors"),
@@ -254,6 +255,10 @@ WITH_WIDE_VECTORS = {
         ("n1c999h4w4k999r1s1", "1x1 layer"),
         ("n1c999h3w5k999r1s1", "large layer"),  # 15 pixels
         ("n1c200h99w99k3r1s1", "1x1 layer"),
+        ("n1c200h19w19k3r1s1", "1x1 layer"),  # 0.4 million
+        ("n1c200h99w99k50r1s1", "1x1 layer"),
+        ("n1c200h99w99k51r1s1", "1x1 layer"),
+        ("n1c200h99w99k50r1s1t2", "1x1 layer"),
         ("n1c100h99w99k2r1s1", "small layer"),  # 3.9 million
         ("n1c200h99w99k2r1s1", "large layer"),
         ("n1c20h99w99k20r1s1p1", "large layer"),  # padded

@@ -54,7 +54,8 @@ NARROW = 8  # with more outputs of a group than these, which leave half of the w
 SMALL_NARROW = 10_000_000  # and with no more, or strides over APART,
 SMALL_PLAIN = 4_000_000  # and at 1x1 without a stride, a product of matrices to torch, where it is no "1x1 layer":
 TILE = 16  # pixels of an image's output and more, which fill a vector, none of them padding,
-SEVERAL = 3  # and outputs of a group and more, which share them
+SEVERAL = 3  # and outputs of a group and more, which share them, but for
+READ = 4  # times as many channels and more with wide vectors, whose reading takes longer than the sums
 # In whose 32 registers of 64 bytes larger layers are mostly faster as well: along channels where there are more than NARROW
 # outputs. Along rows of more than NARROW columns sums are faster anywhere, with no more channels and strides up to APART.
 WIDE = "avx512"
@@ -322,7 +323,8 @@ def _kind(problem: Problem, instructions: str | None) -> str:
         return "3x3 layer"
     padded = any(map(any, problem.padding))
     if kernel == (1, 1) and outputs >= SEVERAL and math.prod(problem.output[2:]) >= TILE and not padded:
-        return "1x1 layer"
+        read = wide and stride == 1 and channels >= READ * outputs and flops > SMALL_PLAIN
+        return "large layer" if read else "1x1 layer"
     small = SMALL if outputs > NARROW and stride <= APART else SMALL_NARROW
     if kernel == (1, 1) and stride == 1:
         small = SMALL_PLAIN
