@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import os
+import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -125,13 +126,17 @@ def measure_all(
             for key in keys
             if key[1] <= cores and not _settled(there.get(key, [])[process - 1 :], known.contenders(key[0]), again)
         ]
-        walls = _walls(project, store)
-        estimate = f": about {_left(walls, todo)}" if todo else ""
+        walls, typical = _walls(project, store)
+
+        def left(keys: list[Key]) -> str:
+            return plan.minutes(sum(walls.get(key, typical) for key in keys))
+
+        estimate = f": about {left(todo)}" if todo else ""
         console.print(f"{len(todo)} of {len(keys)} measurements are to be made{estimate}")
         if cores < max(count for _, count in keys):
             console.print("only one core may be used here: what needs more is not measured", style="yellow")
         for done, key in enumerate(todo):
-            title = f"[{done + 1}/{len(todo)}, {_left(walls, todo[done:])} left] {_title(key)}"
+            title = f"[{done + 1}/{len(todo)}, {left(todo[done:])} left] {_title(key)}"
             if key[1] not in processes:
                 processes[key[1]] = stack.enter_context(suite.Kept(project, "speed"))
             failed += _step(project, known, store, key, process, processes[key[1]], console, title)
@@ -263,32 +268,36 @@ def _changes(project: Project, paths: Sequence[str]) -> str:
     return "".join([project.git("diff", "--binary", "HEAD", "--", *paths), *texts])
 
 
-def _walls(project: Project, store: Store) -> dict[Key, float]:
-    """The seconds that each problem last took: on this machine and for the like, rather than elsewhere."""
+def _walls(project: Project, store: Store) -> tuple[dict[Key, float], float]:
+    """The seconds that each problem last took: for the like, with as many contenders, and here, rather than elsewhere.
+
+    And what one takes that is not among them: the mean of those that are most like it.
+    """
     files = [path for kind in ("speed", "tune") for path in project.results.glob(f"*/{kind}/*.jsonl")]
     files += [path for kind in ("speed", "tune") for path in (project.work / kind).glob("*/*.jsonl")]
-    place, found = (store.machine, *store.path.parts[-3:-1]), []  # the machine first, then what was measured there
+    kind = next(part for part in store.path.parts[-3:-1] if part != store.machine)
+    found = []
     for path in files:
-        alike = [part in path.parts[-3:-1] for part in place]
+        alike = [part in path.parts[-3:-1] for part in (kind, store.machine)]
         found += [(alike, lines[-1]["date"], key, float(lines[-1]["wall"])) for key, lines in read(path).items()]
-    return {key: wall for *_, key, wall in sorted(found)}
-
-
-def _left(walls: dict[Key, float], keys: list[Key]) -> str:
-    """How long these will take, for people: what each took earlier, or what others took."""
-    typical = sum(walls.values()) / len(walls) if walls else TYPICAL
-    return plan.minutes(sum(walls.get(key, typical) for key in keys))
+    best = max((alike for alike, *_ in found), default=None)
+    typical = [wall for alike, *_, wall in found if alike == best] or [TYPICAL]
+    return {key: wall for *_, key, wall in sorted(found)}, statistics.fmean(typical)
 
 
 def _summary(known: Goals, line: dict[str, Any]) -> str:
-    """How ours did, in the rows that the problem belongs to."""
+    """How ours did, in the rows that the problem belongs to; the fastest, where ours is the baseline, as in tuning."""
     key = label, threads = line["problem"], line["threads"]
     times = Times({key: [line]})
+    named = [name for name in times.names(label, threads) if not name.endswith(goals.PACKED)]
+    medians = {name: times.cell(label, threads, name).median for name in named}
+    timed = {name: median for name, median in medians.items() if not math.isnan(median)}
     said = []
     for row in known.of(label):
-        ratio = times.ratio(label, threads, row.baseline, row.ours)
-        status = times.cell(label, threads, row.ours).status
-        said.append(f"{row.ours} {status if math.isnan(ratio) else goals.times_faster(ratio)}")
+        ours = row.ours if row.ours != row.baseline or row.ours not in timed else min(timed, key=timed.__getitem__)
+        ratio = times.ratio(label, threads, row.baseline, ours)
+        status = times.cell(label, threads, ours).status
+        said.append(f"{ours} {status if math.isnan(ratio) else goals.times_faster(ratio)}")
     return ", ".join(said)
 
 

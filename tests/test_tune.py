@@ -23,7 +23,7 @@ from test_speed import with_suite
 import impls
 from benchmarks import draw, tuning
 from benchmarks.problems import Problem
-from convbench import speed, suite
+from convbench import goals, speed, suite
 from convbench import tune as tune_command
 from impls.conv2d import choice
 
@@ -226,6 +226,21 @@ def test_tuning_goes_on_where_it_was_stopped_and_writes_the_table(project):
     commit(project, "the table")  # which decides none of the times
     out, err = (process := tune(project)).communicate(timeout=120)
     assert (process.returncode, "0 of 3 measurements are to be made" in out) == (0, True), err
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [([2.0, 1.0, 0.5], "b 2.00x"), ([1.0, 2.0, 2.0], "a 1.00x"), ([None, 2.0, 2.0], "a failed")]
+)
+def test_a_line_says_who_is_fastest(seconds, said):
+    """Of those who pack their weights in the call; how many times as fast as the first."""
+    names = ["a", "b", f"b{goals.PACKED}"]
+    cells = [
+        {"name": name, "status": "ok", "samples": [each]} if each else {"name": name, "status": "failed"}
+        for name, each in zip(names, seconds, strict=True)
+    ]
+    row = goals.Row("tune", "", "a", ("n1c1h9w9k1r3s3",), (), "a", 0.1, also=("b",))
+    line = {"problem": "n1c1h9w9k1r3s3", "threads": 1, "cells": cells}
+    assert speed._summary(goals.Goals((row,)), line) == said
 
 
 @pytest.mark.parametrize(("text", "said"), [(None, "is not there"), ("table = ", "cannot be read")])
