@@ -289,7 +289,7 @@ def _summary(known: Goals, line: dict[str, Any]) -> str:
     """How ours did, in the rows that the problem belongs to; the fastest, where ours is the baseline, as in tuning."""
     key = label, threads = line["problem"], line["threads"]
     times = Times({key: [line]})
-    named = [name for name in times.names(label, threads) if not name.endswith(goals.PACKED)]
+    named = [name for name in times.names(label, threads) if name not in goals.BOUNDS and not name.endswith(goals.PACKED)]
     medians = {name: times.cell(label, threads, name).median for name in named}
     timed = {name: median for name, median in medians.items() if not math.isnan(median)}
     said = []

@@ -137,6 +137,9 @@ LARGE = {  # outputs of 8 MB and more, which go past the caches where their rows
     "half a tile": call((32, 16, 56, 112), (16, 1, 3, 3), padding=1, groups=16),
     "strided": call((8, 16, 224, 224), (16, 1, 3, 3), stride=2, padding=1, groups=16),
     "odd": call((1, 2, 1100, 1025), (1, 2, 3, 3)),
+    "one long row": call((1, 8, 300, 304), (24, 8, 1, 1)),
+    "one odd row": call((1, 8, 301, 305), (24, 8, 1, 1)),
+    "laid out": call((1, 4, 600, 608), (24, 4, 3, 3), stride=2, padding=1),
 }
 
 
@@ -171,7 +174,7 @@ CUT = [
     call((2, 2200, 8, 8), (40, 1100, 2, 2), bias=True, groups=2),
     call((1, 5000, 20, 20), (20, 5000, 1, 1), bias=True),
     call((1, 3, 70, 75), (5, 3, 60, 60), bias=True, padding=20),
-    call((1, 300, 9, 19), (24, 300, 7, 7), bias=True, padding=3),
+    *(call((1, 300, 9, 19), (outputs, 300, 7, 7), bias=True, padding=3) for outputs in (12, 24)),
     call((1, 2000, 9, 9), (8, 1000, 3, 3), bias=True, padding=1, groups=2, dtype="float64"),
 ]
 
@@ -193,29 +196,35 @@ def test_tiles_and_cuts_end_where_they_should(what, threads):
         assert np.array_equal(packed, function(input, weight, bias, **what.arguments))
 
 
-@pytest.mark.parametrize("name", ["cpu.cython_direct", "cpu.cython_packed"])
-@pytest.mark.parametrize("pixels", [(1, 1), (1, 7), (2, 4), (7, 7), (13, 19), (33, 35)])
-def test_one_tap_sees_one_pixel(name, pixels):
+def one_tap(pixels):
     """An image may be one long row then, strides taken apart, but not where padding makes up for them."""
     apart = [{"stride": stride, "padding": tuple(((stride - 1) * (n - 1) + 1) // 2 for n in pixels)} for stride in (2, 3)]
     strided = [{"stride": stride} for stride in ((2, 2), (1, 3), (3, 1))]
-    for more in ({}, {"groups": 2}, *strided, *apart):
-        for outputs in (14, 200):
-            what = call((3, 70, *pixels), (outputs, 70 // more.get("groups", 1), 1, 1), bias=True, **more)
-            for threads in (1, 2, 5):
-                agrees(name, what, threads)
+    for more, outputs in product(({}, {"groups": 2}, *strided, *apart), (14, 200)):
+        yield call((3, 70, *pixels), (outputs, 70 // more.get("groups", 1), 1, 1), bias=True, **more)
+
+
+def laid_out(pixels):
+    """Of 20 outputs and 40 taps on, or of fewer; more than 384 taps, as 45 channels have, are laid out in turns."""
+    several = {}, {"stride": 2}, {"stride": (1, 3)}, {"dilation": 2, "padding": (2, 3)}, {"groups": 2}
+    for (channels, outputs), more in product(((5, 22), (45, 22), (3, 7), (45, 6)), several):
+        groups = more.get("groups", 1)
+        shapes = (2, channels * groups, *pixels), (outputs * groups, channels, 3, 3)
+        yield call(*shapes, bias=True, **{"padding": 1, **more})
+
+
+@pytest.mark.parametrize("name", ["cpu.cython_direct", "cpu.cython_packed"])
+@pytest.mark.parametrize("pixels", [(1, 1), (1, 7), (2, 4), (7, 7), (13, 19), (33, 35)])
+def test_one_tap_sees_one_pixel(name, pixels):
+    for what, threads in product(one_tap(pixels), (1, 2, 5)):
+        agrees(name, what, threads)
 
 
 @pytest.mark.parametrize("threads", [1, 5])
 @pytest.mark.parametrize("pixels", [(1, 3), (2, 4), (5, 3), (3, 16), (9, 13), (17, 33)])
 def test_laid_out_tiles_go_on_from_row_to_row(pixels, threads):
-    """Of 20 outputs and 40 taps on, or of fewer; more than 384 taps, as 45 channels have, are laid out in turns."""
-    for channels, outputs in ((5, 22), (45, 22), (3, 7), (45, 6)):
-        for more in ({}, {"stride": 2}, {"stride": (1, 3)}, {"dilation": 2, "padding": (2, 3)}, {"groups": 2}):
-            groups = more.get("groups", 1)
-            shapes = (2, channels * groups, *pixels), (outputs * groups, channels, 3, 3)
-            what = call(*shapes, bias=True, **{"padding": 1, **more})
-            agrees("cpu.cython_direct", what, threads)
+    for what in laid_out(pixels):
+        agrees("cpu.cython_direct", what, threads)
 
 
 @pytest.mark.parametrize("outputs", [8, 16, 24, 40, 56, 72])
@@ -255,7 +264,8 @@ def test_narrower_vectors_do_too(name, build, tmp_path, monkeypatch):
         agrees(name, data.draw(calls(name)), 2)
 
     examples()
-    for what in TILED + CUT + LEFT_OVER if name == "cpu.cython_packed" else ():
+    known = {"cpu.cython_packed": TILED + CUT + LEFT_OVER, "cpu.cython_direct": [*one_tap((13, 19)), *laid_out((9, 13))]}
+    for what in known.get(name, ()):
         agrees(name, what, 2)
 
 

@@ -103,7 +103,7 @@ cdef int long_rows(
     if threads > 1:
         shares = max(shares, (4 * threads + images * groups * strips - 1) // (images * groups * strips))
     shares = max(1, min(shares, g.outputs // MOST_OUTPUTS))
-    cdef Py_ssize_t size = apart((plane // strips + 2 * tile) * g.channels)
+    cdef Py_ssize_t size = apart((plane // strips + tile) * g.channels)
     checks.require_memory(threads * (size * sizeof(floating) + g.channels * sizeof(Py_ssize_t)), "cpu.cython_direct's tiles")
     cdef floating* copies = <floating*> scratch(threads * size * sizeof(floating))
     cdef Py_ssize_t* places = <Py_ssize_t*> scratch(threads * apart(g.channels) * sizeof(Py_ssize_t))

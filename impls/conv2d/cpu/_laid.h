@@ -8,7 +8,7 @@
 #define LAID_TAPS 384     /* of a tile: a core's nearest cache has room for them */
 #define FEWEST_TAPS 40    /* and outputs for which rows that are copied are laid out: each pixel is copied once more for every tap */
 #define FEWEST_OUTPUTS 20
-/* The same with AVX-512 for strides and dilations, where four rows of one output share few pixels or none. */
+/* The same with 32 registers for strides and dilations, where four rows of one output share few pixels or none. */
 #define FEWEST_TAPS_APART 20
 #define FEWEST_OUTPUTS_APART 6
 

@@ -112,9 +112,9 @@ static int few_at_sides(const Shape *g)
 /* Bytes of weights and pixels from which they are summed over some of the channels after the other, half as many each: they are read
    so often that they should come from a core's own cache, for fourteen pixels at a time less often than for six. */
 #define CUT ((FITS_TILES ? 128 : 1024) << 10)
-#define TOGETHER 64              /* pieces that are summed over some of the channels before the next channels' turn */
+#define TOGETHER 64               /* pieces that are summed over some of the channels before the next channels' turn */
 #define TAPS (FITS_TILES ? 2 : 1) /* a turn: counting them and asking ahead take as long as several sums of six pixels, which fourteen hide */
-#define PAGES (256 << 10) /* bytes of so many pages as a core soon finds */
+#define PAGES (256 << 10)         /* bytes of so many pages as a core soon finds */
 
 /* What is copied before it is summed, and by whom. */
 typedef struct {

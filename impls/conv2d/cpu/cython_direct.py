@@ -7,17 +7,17 @@ with AVX-512, share a tile where its pixels are copied tap by tap, all that one 
 Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 34, 2008): of 1x1 layers, not
 padded, an image's outputs are one row of tiles, which the first outputs copy while they are summed, or, where strided,
 are copied before; of strided layers and those of up to 512 columns with 20 outputs and 40 taps and more, with AVX-512
-of strided and dilated ones with 6 outputs and 20 taps and more, 384 taps are copied at a time. Without AVX-512, whose
-32 registers hold sums of four rows, several outputs share a row elsewhere too. Other large images are read where they
-lie, but for their edges; small or strided ones are copied with their padding. Images of one channel, as depthwise
+of such strided or dilated ones with 6 outputs and 20 taps and more, 384 taps are copied at a time. Without AVX-512,
+whose 32 registers hold sums of four rows, several outputs share a row elsewhere too. Other large images are read where
+they lie, but for their edges; small or strided ones are copied with their padding. Images of one channel, as depthwise
 layers have, of up to 512 columns are read where they lie too, masks leaving padding out, with AVX-512 and square
 kernels of 3, 5 and 7, with AVX2 of 3 and up to 64 columns, undilated and with strides of 1 or 2. Depthwise images are
 else mostly transposed to vectors of channels, a band of rows at a time, and so are those of too few columns for vectors
 along them. Along rows, outputs of 8 MB and more go past the caches. For each thread, extra memory: a padded copy of at
-most about 100 kB, or of the rows that eight output rows see where that is more, with several outputs at once as many
-output rows as the kernel has, and then a number for each weight of an output; tiles of 192 kB, or of two tiles where
-that is more; across channels their weights and 512 kB, or a vector of channels of what twice as many output rows see as
-the kernel has, and of their sums, where that is more.
+most about 100 kB, or of the rows that eight output rows see where that is more, without AVX-512 with several outputs at
+once as many output rows as the kernel has, and then a number for each weight of an output; tiles of 192 kB and one
+more, or of two where that is more; across channels their weights and 512 kB, or a vector of channels of what twice as
+many output rows see as the kernel has, and of their sums, where that is more.
 """
 
 import functools
