@@ -134,8 +134,8 @@ def test_a_commit_that_lacks_a_name_leaves_every_other_column_right(measured):
         assert (other == other) == (seconds == seconds), name
         if seconds == seconds:
             ratios[name] = other / seconds
-    # Columns shifted by one name would mostly be wrong by far more: neighbours differ by factors of 10 to 100. On a busy machine one
-    # time may be.
+    # Columns shifted by one name would mostly be wrong by far more: neighbours differ by factors of 10 to 100. On a busy
+    # machine one time may be.
     assert len(ratios) > 4
     assert sum(not 1 / 4 < ratio < 4 for ratio in ratios.values()) <= 1, ratios
     assert slowest in ("im2col.naive", "cpu.loops")
