@@ -126,18 +126,14 @@ def test_a_commit_that_lacks_a_name_leaves_every_other_column_right(measured):
     assert measured["plain"]["cpu.sliced_loops"] > 0
     assert measured["changed"]["cpu.sliced_loops"] != measured["changed"]["cpu.sliced_loops"]  # NaN: left out, not failed
     slowest = max((seconds, name) for name, seconds in measured["plain"].items() if seconds == seconds)[1]
-    ratios = {}
     for name, seconds in measured["plain"].items():
         other = measured["changed"][name]
         if name in ("cpu.shift", "cpu.sliced_loops"):
             continue
         assert (other == other) == (seconds == seconds), name
         if seconds == seconds:
-            ratios[name] = other / seconds
-    # Columns shifted by one name would mostly be wrong by far more: neighbours differ by factors of 10 to 100. On a busy
-    # machine one time may be.
-    assert len(ratios) > 4
-    assert sum(not 1 / 4 < ratio < 4 for ratio in ratios.values()) <= 1, ratios
+            # A column shifted by one name would be wrong by far more: neighbours differ by factors of 10 to 100.
+            assert 1 / 4 < other / seconds < 4, name
     assert slowest in ("im2col.naive", "cpu.loops")
 
 
