@@ -75,9 +75,12 @@ def measured(tmp_path_factory, package_index):
     some = "|".join(SOME)
     cells = rf"ImageSize.*'({some})', '7x7'"
     run = [*asv, "run", "HASHFILE:hashes", "--machine", "test", "--bench", cells, "--show-stderr"]
-    done = subprocess.run(run, cwd=folder, env=environment, capture_output=True, text=True, timeout=900, check=False)
-    assert done.returncode in (0, 2), done.stdout[-3000:] + done.stderr[-3000:]
-    return {"tried": tried, **{name: times(folder, hash) for name, hash in commits.items() if name != "newest"}}
+    found = []
+    for _ in range(2):
+        done = subprocess.run(run, cwd=folder, env=environment, capture_output=True, text=True, timeout=900, check=False)
+        assert done.returncode in (0, 2), done.stdout[-3000:] + done.stderr[-3000:]
+        found.append({name: times(folder, hash) for name, hash in commits.items() if name != "newest"})
+    return {"tried": tried, **{name: shortest(*(each[name] for each in found)) for name in found[0]}}
 
 
 def newcomer():
@@ -108,6 +111,12 @@ def times(folder, hash):
     row = dict(zip(content["result_columns"], content["results"]["conv2d.ImageSize.time_conv2d"], strict=False))
     sizes = row["params"][1]
     return {name.strip("'"): row["result"][i * len(sizes)] for i, name in enumerate(row["params"][0])}
+
+
+def shortest(first, second):
+    """The shorter of each cell's two times, since whatever else runs here only adds to one; both have a time or neither."""
+    assert {name for name, seconds in first.items() if seconds} == {name for name, seconds in second.items() if seconds}
+    return {name: seconds and min(seconds, second[name]) for name, seconds in first.items()}
 
 
 def test_a_newcomers_file_is_tried_at_once_and_measured_once_committed(measured):
