@@ -12,7 +12,7 @@ from benchmarks import draw
 from benchmarks.problems import Problem, load_set
 
 if TYPE_CHECKING:
-    from impls.conv2d.choice import Measured
+    from impls.conv2d.tables import Measured
 
 SETTINGS = Path(__file__).with_name("tune.toml")
 DEFAULTS = {"stride": 1, "padding": (0, 0), "dilation": 1, "groups": 1}
@@ -42,34 +42,38 @@ def doubtful(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
     request: times, a JSON file {label: {name: seconds}}.
     """
-    from impls.conv2d import choice
+    from impls.conv2d import tables
 
     times = _read(request)
-    late = _behind_others([choice.measured(_entry(label, found)) for label, found in times.items()], times)
+    late = _behind_others([tables.measured(_entry(label, found)) for label, found in times.items()], times)
     yield from ({"problem": label} for label in times if late[label] > NEAR)
 
 
 def table(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Put measurements into the table of this instruction set, in place of those with as many threads.
+    """Put measurements into the table of this instruction set and processor, in place of those with as many threads.
 
     request: times, a JSON file {label: {name: seconds}}; threads; machine, commit and date in words. Yields {"table": where,
     "problems": how many are in it, "near": for what share of them the others pick one within 10 % of the fastest, "rules": by
     rule that names another than cpu.torch, on how many of them, on how many cpu.torch is faster, and by more than 10 %}.
     """
-    from impls.conv2d import choice
+    from impls.conv2d import choice, tables
 
     settings = tomllib.loads(SETTINGS.read_text(encoding="utf-8"))
     path = Path(__file__).parents[1] / settings["table"]
     times = _read(request)
     entries = [_entry(label, found) for label, found in times.items()]
-    key = {"instruction_set": choice.instruction_set(), "threads": request["threads"]}
+    key = {
+        "instruction_set": choice.instruction_set(),
+        "processor": tables.processor(),
+        "threads": request["threads"],
+    }
     about = {name: request[name] for name in ("machine", "commit", "date")}
     there = tomllib.loads(path.read_text(encoding="utf-8"))["table"] if path.is_file() else []
     made = [one for one in there if any(one[name] != value for name, value in key.items())]
     made.append({**key, **about, "problems": entries})
-    made.sort(key=lambda one: (one["instruction_set"], one["threads"]))
-    path.write_text(HEAD.format(late=choice.LATE) + "".join(map(_text, made)), encoding="utf-8")
-    known = [choice.measured(entry) for entry in entries]
+    made.sort(key=lambda one: [one[name] for name in key])
+    path.write_text(HEAD.format(late=tables.LATE) + "".join(map(_text, made)), encoding="utf-8")
+    known = [tables.measured(entry) for entry in entries]
     near = sum(late <= NEAR for late in _behind_others(known, times).values())
     rules = _rules(known, times.values())
     yield {"table": settings["table"], "problems": len(known), "near": near / len(known), "rules": rules}
@@ -86,33 +90,33 @@ def _behind_others(known: Sequence[Measured], times: Mapping[str, Mapping[str, f
 
 
 def _rules(known: Sequence[Measured], times: Iterable[Mapping[str, float]]) -> dict[str, list[int]]:
-    """How cpu.torch stands where a rule leaves a problem to somebody else; who has no time counts as choice.LATE."""
-    from impls.conv2d import choice
+    """How cpu.torch stands where a rule leaves a problem to somebody else; who has no time counts as tables.LATE."""
+    from impls.conv2d import choice, tables
 
     ratios: dict[str, list[float]] = {}
     for one, found in zip(known, times, strict=True):
         picked = choice.choose(one.problem, threads=1, by_rule=True)
         if (name := picked.implementation.name) != "cpu.torch" and "cpu.torch" in found:
-            ours = found.get(name, choice.LATE * min(found.values()))
+            ours = found.get(name, tables.LATE * min(found.values()))
             ratios.setdefault(picked.rule, []).append(found["cpu.torch"] / ours)
     return {rule: [len(each), *(sum(ratio < least for ratio in each) for least in (1, 0.9))] for rule, each in ratios.items()}
 
 
 def _behind(known: Sequence[Measured], one: Measured, times: Mapping[str, float]) -> float:
     """How many times as long as the fastest the pick of the known problems takes on another."""
-    from impls.conv2d import choice
+    from impls.conv2d import tables
 
-    expected = choice.Known(tuple(known)).expect(one.problem)[1] if known else ()
+    expected = tables.Known(tuple(known)).expect(one.problem)[1] if known else ()
     return next((times[name] for name in expected if name in times), max(times.values())) / min(times.values())
 
 
 def _entry(label: str, times: Mapping[str, float]) -> dict[str, Any]:
     """A problem as it stands in the table."""
-    from impls.conv2d import choice
+    from impls.conv2d import tables
 
     problem, order = Problem.parse(label), sorted(times, key=times.__getitem__)
     settings = {name: value for name, value in problem.arguments.items() if value != DEFAULTS[name]}
-    us = {name: float(f"{times[name] * 1e6:.4g}") for name in order if times[name] <= choice.LATE * times[order[0]]}
+    us = {name: float(f"{times[name] * 1e6:.4g}") for name in order if times[name] <= tables.LATE * times[order[0]]}
     return {"input": problem.input_shape, "weight": problem.weight_shape, **settings, "us": us}
 
 

@@ -11,41 +11,47 @@ from hypothesis import strategies as st
 import impls
 from benchmarks import draw, tuning
 from benchmarks.problems import Problem
-from impls.conv2d import choice
+from impls.conv2d import choice, tables
 
 PROBLEMS = draw.draw(60, seed=7)
+HERE = "Maker 1 2"
 X, W = np.random.default_rng(0).random((2, 1, 32, 9, 9), np.float32)
 COMPILED = choice.instruction_set() is not None
 needs_compiled = pytest.mark.skipif(not COMPILED, reason="the Cython kernels are not built: install with a C compiler")
 
 
 def asked(problem):
-    return choice.problem(problem.input_shape, problem.weight_shape, **problem.arguments)
+    return tables.problem(problem.input_shape, problem.weight_shape, **problem.arguments)
 
 
 @pytest.fixture
 def table(tmp_path, monkeypatch):
-    """Writes a table of measurements in place of the real one: put({(instruction set, threads): [entries]})."""
-    caches = (choice._tables, choice._table, choice.function)
+    """Writes a table of measurements in place of the real one: put({(instruction set, threads): [entries]}).
 
-    def put(tables):
+    A processor comes third where it is another than this one.
+    """
+    caches = (tables._tables, tables.nearest, choice.function)
+
+    def put(entries):
         made = [
             {
                 "instruction_set": instructions,
+                "processor": processor[0] if processor else HERE,
                 "threads": count,
                 "machine": "box",
                 "commit": "01234567",
                 "date": "2026-11-21",
-                "problems": entries,
+                "problems": problems,
             }
-            for (instructions, count), entries in tables.items()
+            for (instructions, count, *processor), problems in entries.items()
         ]
         (tmp_path / "auto.toml").write_text("".join(map(tuning._text, made)))
         for cache in caches:
             cache.cache_clear()
 
-    monkeypatch.setattr(choice, "TABLE", tmp_path / "auto.toml")
+    monkeypatch.setattr(tables, "TABLE", tmp_path / "auto.toml")
     monkeypatch.setattr(choice, "instruction_set", lambda: "avx9")
+    monkeypatch.setattr(tables, "processor", lambda: HERE)
     put({})
     yield put
     for cache in caches:
@@ -83,14 +89,14 @@ def test_the_nearest_measured_problem_decides(table, shapes, settings, name, run
 def test_the_nearer_counts_for_more():
     """Channels halved, and doubled twice; who is missing counts as LATE."""
     near, far = (
-        choice.measured(entry([1, c, 9, 9], [8, c, 3, 3], times))
+        tables.measured(entry([1, c, 9, 9], [8, c, 3, 3], times))
         for c, times in [(32, {"cpu.shift": 1.0, "cpu.fft": 1.5}), (256, {"cpu.fft": 2.0, "cpu.windows": 2.5})]
     )
-    known = choice.Known((far, near))
-    alike, expected = known.expect(choice.problem((1, 64, 9, 9), (8, 64, 3, 3)))
+    known = tables.Known((far, near))
+    alike, expected = known.expect(tables.problem((1, 64, 9, 9), (8, 64, 3, 3)))
     assert alike == (near, far)
     assert list(expected) == ["cpu.fft", "cpu.shift", "cpu.windows"]
-    assert expected["cpu.shift"] < choice.LATE**0.5 < (expected["cpu.windows"] / 1.25**0.5)
+    assert expected["cpu.shift"] < tables.LATE**0.5 < (expected["cpu.windows"] / 1.25**0.5)
     assert known.expect(near.problem) == ((near,), {"cpu.shift": 1.0, "cpu.fft": pytest.approx(1.5)})
 
 
@@ -101,17 +107,17 @@ def test_all_that_was_measured_decides_and_what_was_measured_itself_alone(seed, 
     ridges = pytest.importorskip("sklearn.kernel_ridge")
     names = ["cpu.shift", "cpu.fft", "cpu.torch", "cpu.loops"]
     times = [{name: 10 ** chance.uniform(-6, -5) for name in names} for _ in range(count)]
-    every = [choice.measured(tuning._entry(p.label, t)) for p, t in zip(draw.draw(count, seed), times, strict=True)]
-    known, other = choice.Known(tuple(every)), asked(draw.draw(1, seed + 1)[0])
+    every = [tables.measured(tuning._entry(p.label, t)) for p, t in zip(draw.draw(count, seed), times, strict=True)]
+    known, other = tables.Known(tuple(every)), asked(draw.draw(1, seed + 1)[0])
     assume(other not in [one.problem for one in every])
     alike, expected = known.expect(other)
-    assert len(alike) == min(count, choice.ALIKE)
+    assert len(alike) == min(count, tables.ALIKE)
     taken = np.log([[one.behind(name) for name in expected] for one in every])
-    ridge = ridges.KernelRidge(alpha=choice.UNCERTAIN, kernel="laplacian", gamma=1)
-    ridge.fit([choice.place(one.problem) for one in every], taken - taken.mean(axis=0))
-    logarithms = ridge.predict([choice.place(other)])[0] + taken.mean(axis=0)
+    ridge = ridges.KernelRidge(alpha=tables.UNCERTAIN, kernel="laplacian", gamma=1)
+    ridge.fit([tables.place(one.problem) for one in every], taken - taken.mean(axis=0))
+    logarithms = ridge.predict([tables.place(other)])[0] + taken.mean(axis=0)
     assert np.log(list(expected.values())) == pytest.approx(logarithms, abs=1e-9)
-    order = [late * (choice.CAUTION if name == "cpu.torch" else 1) for name, late in expected.items()]
+    order = [late * (tables.CAUTION if name == "cpu.torch" else 1) for name, late in expected.items()]
     assert order == sorted(order)
     for one in every:
         assert known.expect(one.problem)[0] == (one,)
@@ -121,11 +127,11 @@ def test_a_problem_in_the_place_of_another_is_not_that_problem():
     """Strides that differ in their order, of one product: whoever decides alone must be the problem itself."""
     times = {"cpu.shift": 1.0, "cpu.fft": 1.5}
     one, other = (
-        choice.measured(entry([1, 8, 9, 9], [8, 8, 3, 3], times, stride=list(s), padding=1)) for s in ((1, 2), (2, 1))
+        tables.measured(entry([1, 8, 9, 9], [8, 8, 3, 3], times, stride=list(s), padding=1)) for s in ((1, 2), (2, 1))
     )
-    assert choice.Known((one, other)).expect(other.problem)[0] == (other,)
-    assert choice.Known((one,)).expect(other.problem)[1]["cpu.fft"] == pytest.approx(1.5)
-    assert choice.Known((one,)).expect(one.problem._replace(dtype="float64"))[0] == (one,)
+    assert tables.Known((one, other)).expect(other.problem)[0] == (other,)
+    assert tables.Known((one,)).expect(other.problem)[1]["cpu.fft"] == pytest.approx(1.5)
+    assert tables.Known((one,)).expect(one.problem._replace(dtype="float64"))[0] == (one,)
 
 
 def test_torch_is_left_for_those_alone_who_should_be_faster_by_more_than_a_little(table):
@@ -195,6 +201,45 @@ def test_the_nearest_number_of_threads(table, monkeypatch, threads, nearest):
     table({("avx9", count): [entry([1, 8, 32, 32], [8, 8, 3, 3], {name: 1.0})] for count, name in by.items()})
     monkeypatch.setattr(choice, "threads", lambda: threads)
     assert impls.explain((1, 8, 32, 32), (8, 8, 3, 3)).implementation.name == by[nearest]
+
+
+@pytest.mark.parametrize(
+    ("processors", "nearest"),
+    [
+        (["Maker 1 2", "Maker 1 3", "Other 1 2"], "Maker 1 2"),
+        (["Maker 9 9", "Other 1 2"], "Maker 9 9"),
+        (["Makers 9 9", "Maker 3 3"], "Maker 3 3"),
+        (["Other 1 2"], "Other 1 2"),
+    ],
+)
+@pytest.mark.parametrize("turn", [1, -1])
+def test_the_table_of_this_processor_or_of_its_maker(table, processors, nearest, turn):
+    """Whatever stands first; one of this processor with another number of threads before another's with as many."""
+    layers = {("avx9", 2 if each == HERE else 1, each): [LAYER] for each in processors[::turn]}
+    table({("neon", 1): [LAYER], **layers})
+    found = impls.explain((1, 64, 56, 56), (64, 64, 3, 3), padding=1)
+    assert found.table.processor == nearest
+    assert ("measured on box, which has another processor (avx9, " in str(found)) == (nearest != HERE)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (
+            "processor : 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: 9\n\nmodel : 3",
+            "AuthenticAMD 25 17",
+        ),
+        ("processor\t: 0\nBogoMIPS\t: 50\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: 0xd40\n", "0x41 8 0xd40"),
+        ("", ""),
+        (None, ""),
+    ],
+)
+def test_a_processor_by_what_linux_tells(monkeypatch, tmp_path, text, name):
+    file = tmp_path / "cpuinfo"
+    if text is not None:
+        file.write_text(text)
+    monkeypatch.setattr(tables, "CPU", file)
+    assert tables.processor.__wrapped__() == name
 
 
 @pytest.mark.parametrize("there", [{}, {("neon", 1): [LAYER]}, {("avx9", 1): []}])

@@ -25,7 +25,7 @@ from benchmarks import draw, tuning
 from benchmarks.problems import Problem
 from convbench import goals, speed, suite
 from convbench import tune as tune_command
-from impls.conv2d import choice
+from impls.conv2d import choice, tables
 
 
 @given(st.integers(0, 1000))
@@ -36,10 +36,11 @@ def test_drawn_problems_are_those_of_their_seed(seed):
     assert all(draw.LEAST <= p.flops <= draw.MOST and Problem.parse(p.label) == p for p in found)
 
 
-def write(tmp_path, monkeypatch, times, threads=1, instructions="avx9"):
+def write(tmp_path, monkeypatch, times, threads=1, instructions="avx9", processor="Maker 1 2"):
     monkeypatch.setattr(tuning, "SETTINGS", tmp_path / "tune.toml")
     (tmp_path / "tune.toml").write_text(f'table = "{tmp_path / "auto.toml"}"\n')
     monkeypatch.setattr(choice, "instruction_set", lambda: instructions)
+    monkeypatch.setattr(tables, "processor", lambda: processor)
     (tmp_path / "times.json").write_text(json.dumps(times))
     about = {"machine": "box", "commit": "01234567", "date": "2026-11-21"}
     (said,) = tuning.table({"times": str(tmp_path / "times.json"), "threads": threads, **about})
@@ -65,17 +66,20 @@ def test_measurements_become_a_table(tmp_path, monkeypatch):
             "us": {"cpu.windows": 100.0, "cpu.shift": 150.0},
         },
     ]
-    assert made == {"instruction_set": "avx9", "threads": 1, "machine": "box", "commit": "01234567", "date": "2026-11-21"}
+    key = {"instruction_set": "avx9", "processor": "Maker 1 2", "threads": 1}
+    assert made == {**key, "machine": "box", "commit": "01234567", "date": "2026-11-21"}
     assert (said["problems"], said["near"]) == (3, 2 / 3)  # the last two pick for one another, and badly for the first
     assert list(tuning.doubtful({"times": str(tmp_path / "times.json")})) == [{"problem": "n1c1h64w64k1r3s3"}]
     assert said["rules"] == {}  # nobody whom a rule names has a time
     small = {"cpu.shift": 1e-4}
-    _, tables = write(tmp_path, monkeypatch, {"n1c1h9w9k1r3s3": small}, threads=2)
-    assert [(each["threads"], len(each["problems"])) for each in tables] == [(1, 3), (2, 1)]
-    _, tables = write(tmp_path, monkeypatch, {"n1c1h9w9k1r3s3": small}, instructions="neon")
-    assert [(each["instruction_set"], each["threads"]) for each in tables] == [("avx9", 1), ("avx9", 2), ("neon", 1)]
-    _, tables = write(tmp_path, monkeypatch, {"n1c1h9w9k1r3s3": small})  # measured again
-    assert [len(each["problems"]) for each in tables] == [1, 1, 1]
+    _, there = write(tmp_path, monkeypatch, {"n1c1h9w9k1r3s3": small}, threads=2)
+    assert [(each["threads"], len(each["problems"])) for each in there] == [(1, 3), (2, 1)]
+    _, there = write(tmp_path, monkeypatch, {"n1c1h9w9k1r3s3": small}, instructions="neon")
+    assert [(each["instruction_set"], each["threads"]) for each in there] == [("avx9", 1), ("avx9", 2), ("neon", 1)]
+    _, there = write(tmp_path, monkeypatch, {"n1c1h9w9k1r3s3": small}, processor="Maker 1 1")
+    assert [(each["processor"], len(each["problems"])) for each in there[:2]] == [("Maker 1 1", 1), ("Maker 1 2", 3)]
+    _, there = write(tmp_path, monkeypatch, {"n1c1h9w9k1r3s3": small})  # measured again
+    assert [len(each["problems"]) for each in there] == [1, 1, 1, 1]
 
 
 def test_a_table_says_how_torch_stands_where_rules_leave_problems_to_others(tmp_path, monkeypatch):
@@ -96,12 +100,12 @@ def test_a_table_is_of_compiled_kernels(monkeypatch):
 
 
 def test_the_committed_table_can_be_read():
-    tables = tomllib.loads(choice.TABLE.read_text(encoding="utf-8"))["table"] if choice.TABLE.is_file() else []
-    keys = [(each["instruction_set"], each["threads"]) for each in tables]
+    there = tomllib.loads(tables.TABLE.read_text(encoding="utf-8"))["table"] if tables.TABLE.is_file() else []
+    keys = [(each["instruction_set"], each["processor"], each["threads"]) for each in there]
     assert len(set(keys)) == len(keys)
     known = set(impls.names("conv2d", device="cpu")) - {"cpu.auto"}
-    for one in itertools.chain.from_iterable(each["problems"] for each in tables):
-        measured = choice.measured(one)
+    for one in itertools.chain.from_iterable(each["problems"] for each in there):
+        measured = tables.measured(one)
         assert set(measured.times) <= known
         assert list(measured.times.values()) == sorted(measured.times.values())
 

@@ -1,26 +1,22 @@
 """Which implementation computes a problem fastest: by measured problems, the more the more they are like it, or by rule.
 
-The measurements are cpu/auto.toml, a table for each instruction set and number of threads, written by `make tune`. They
-are of float32, and hold for the compiled kernels alone; where these are missing, rules say what is best of what is there.
+The measurements (tables.py) hold for the compiled kernels alone; where these are missing, rules say what is best of what is
+there.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from impls import checks, contract
 from impls.checks import Pair
-from impls.conv2d import arguments
+from impls.conv2d import tables
+from impls.conv2d.tables import Measured, Problem, Table
 
-TABLE = Path(__file__).parent / "cpu" / "auto.toml"
 # Families that round more than a sum of products, and who else does: OpenCV transforms for large kernels.
 TRANSFORMS = {"winograd", "fft", "cpu.opencv"}
 
@@ -40,12 +36,6 @@ RULES = {
     "large layer": ["cpu.torch", "cpu.cython_packed", "cpu.numba_direct", "im2col.strided"],
 }
 FRUGAL = "cpu.shift_matmul"  # the last of all: NumPy alone, and less memory than patches take
-MEASURED = "float32"  # the dtype of all measurements
-ALIKE = 5  # measured problems that an explanation names
-UNCERTAIN = 0.10  # the variance of one measurement, beside 1 of all that differs from problem to problem
-LATE = 3.0  # times the fastest: what counts for who took longer, or was not sampled for that
-# Of what torch is expected to take: who beats it by less may well not, and nobody wants to be slower than torch.
-CAUTION = 0.97
 FEW = 6  # channels in and out of a group up to which vectors along them are not worth their packing,
 APART = 2  # with strides up to this, whose pixels are soon sorted into vectors along rows,
 FEW_APART = 3  # and with wider ones
@@ -63,127 +53,6 @@ WIDE = "avx512"
 # do not fill, that is asked of the channels in alone.
 MANY = 16
 BRIEF = 200_000  # FLOPs up to which the call of a Numba kernel takes longer than its sums
-
-
-class Problem(NamedTuple):
-    """What decides a time: shapes and settings in their one form (impls/conv2d/arguments.py), and the dtype's name."""
-
-    input: tuple[int, ...]
-    weight: tuple[int, ...]
-    stride: Pair
-    padding: tuple[Pair, Pair]
-    dilation: Pair
-    groups: int
-    dtype: str
-
-    @property
-    def output(self) -> tuple[int, int, int, int]:
-        return arguments.output_shape(self.input, self.weight, self.stride, self.padding, self.dilation)
-
-    def __str__(self) -> str:
-        """Shapes, and what is not torch's default."""
-        said = [f"input {_by(self.input)}", f"weight {_by(self.weight)}"]
-        said += [f"stride {_by(self.stride)}"] * (self.stride != (1, 1))
-        said += [f"padding {_by(map(sum, self.padding))} in all"] * any(map(any, self.padding))
-        said += [f"dilation {_by(self.dilation)}"] * (self.dilation != (1, 1))
-        said += [f"groups {self.groups}"] * (self.groups != 1)
-        return ", ".join([*said, self.dtype])
-
-
-def _by(numbers: Iterable[int]) -> str:
-    return "x".join(map(str, numbers))
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One measured problem: the fastest implementations and their times in microseconds, the fastest first."""
-
-    problem: Problem
-    times: dict[str, float]
-
-    def behind(self, name: str) -> float:
-        """How many times as long as the fastest an implementation took, at most LATE."""
-        return min(LATE, self.times.get(name, math.inf) / min(self.times.values()))
-
-
-def place(problem: Problem) -> list[float]:
-    """What decides who is fastest, on scales on which problems that are 1 apart have e times less to do with each other.
-
-    The weights were found by having each measured problem picked for by all the others: docs/auto.md.
-    """
-    n, _, p, q = problem.output
-    outputs, channels, r, s = problem.weight
-    plain = (r, s) == (3, 3) and problem.stride == problem.dilation == (1, 1)
-    return [
-        0.10 * math.log2(channels),
-        0.29 * math.log2(outputs / problem.groups),
-        0.04 * math.log2(problem.groups),
-        0.085 * math.log2(max(1, n) * p * q),
-        0.03 * math.log2(q),
-        0.09 * math.log2(r * s),
-        0.20 * math.log2(math.prod(problem.stride)),
-        0.28 * math.log2(math.prod(problem.dilation)),
-        0.19 * plain,  # Winograd's kernels can compute the one and not the other
-        0.015 * (channels % 8 != 0),  # torch's blocks of channels fit the one and not the other
-        0.045 * (channels == outputs // problem.groups == 1),
-    ]
-
-
-@dataclass(frozen=True)
-class Known:
-    """Measured problems, and what they let expect of others: Gaussian process regression, also called kriging, of the
-    logarithms of how many times as long as the fastest everybody took (Rasmussen and Williams, Gaussian Processes for Machine
-    Learning, MIT Press 2006, algorithm 2.1), with covariance exp(-distance) and measurements as uncertain as UNCERTAIN.
-    """
-
-    problems: tuple[Measured, ...]
-
-    @functools.cached_property
-    def _itself(self) -> dict[Problem, Measured]:
-        return {one.problem: one for one in self.problems}
-
-    @functools.cached_property
-    def _places(self) -> np.ndarray:
-        return np.array([place(one.problem) for one in self.problems])
-
-    @functools.cached_property
-    def _fit(self) -> tuple[list[str], np.ndarray, np.ndarray]:
-        """Names, the mean of each, and by how much each measured problem draws it to its own side."""
-        names = list(dict.fromkeys(name for one in self.problems for name in one.times))
-        taken = np.log([[one.behind(name) for name in names] for one in self.problems])
-        covariance = np.exp([-self._distances(one) for one in self._places]) + UNCERTAIN * np.eye(len(taken))
-        mean = taken.mean(axis=0)
-        return names, mean, np.linalg.solve(covariance, taken - mean)
-
-    def _distances(self, there: Any) -> np.ndarray:
-        """How far a place is from each measured problem's: the sum of the differences."""
-        return np.abs(self._places - there).sum(axis=1)
-
-    def expect(self, problem: Problem) -> tuple[tuple[Measured, ...], dict[str, float]]:
-        """The measured problems most like another, and how many times as long as the fastest everybody should take on it.
-
-        The nearest and the least come first, torch though somebody is expected to be a little faster. A problem that was
-        itself measured decides alone.
-        """
-        if one := self._itself.get(problem._replace(dtype=MEASURED)):
-            return (one,), {name: one.behind(name) for name in one.times}
-        distances = self._distances(place(problem))
-        alike = tuple(self.problems[i] for i in distances.argsort(kind="stable")[:ALIKE])
-        names, mean, drawn = self._fit
-        expected = dict(zip(names, np.exp(mean + np.exp(-distances) @ drawn).tolist(), strict=True))
-        return alike, dict(sorted(expected.items(), key=lambda one: one[1] * (CAUTION if one[0] == "cpu.torch" else 1)))
-
-
-@dataclass(frozen=True)
-class Table:
-    """What was measured with one instruction set and number of threads, and where."""
-
-    instruction_set: str
-    threads: int
-    machine: str
-    commit: str
-    date: str
-    known: Known
 
 
 @dataclass(frozen=True)
@@ -233,8 +102,9 @@ class Choice:
             took = [f"{name} {_time(one.times[name])}" for name in (picked, second) if name in one.times]
             lines.append(f"  {one.problem}: {', '.join(took) or f'{next(iter(one.times))} and not these'}")
         if self.table:
+            other = ", which has another processor" * (self.table.processor != tables.processor())
             lines.append(
-                f"measured on {self.table.machine} ({self.table.instruction_set}, {_threads(self.table.threads)}), "
+                f"measured on {self.table.machine}{other} ({self.table.instruction_set}, {_threads(self.table.threads)}), "
                 f"commit {self.table.commit}, {self.table.date}"
             )
         return "\n".join([*lines, *(f"{name} cannot run here: {reason}" for name, reason in self.passed_over)])
@@ -284,7 +154,7 @@ def choose(problem: Problem, threads: int, exact: bool = False, by_rule: bool = 
     """
     instructions = instruction_set()
     rule = _kind(problem, instructions)
-    table = None if by_rule else _table(instructions, threads)
+    table = None if by_rule else tables.nearest(instructions, threads)
     alike, expected = table.known.expect(problem) if table else ((), {})
     expected = {name: expected.get(name, math.inf) for name in (*expected, *RULES[rule], *RULES["large layer"], FRUGAL)}
     expected = {name: late for name, late in expected.items() if _computes(name, problem, exact)}
@@ -359,44 +229,6 @@ def _computes(name: str, problem: Problem, exact: bool) -> bool:
     return checks.outside(declared["limits"], {**actual, **numbers, "dtype": problem.dtype}) is None
 
 
-def measured(entry: Mapping[str, Any]) -> Measured:
-    """An entry of the table: the arguments of problem() that are not its defaults, and us."""
-    return Measured(problem(**{name: entry[name] for name in ARGUMENTS if name in entry}), entry["us"])
-
-
-ABOUT = ("instruction_set", "threads", "machine", "commit", "date")
-ARGUMENTS = ("input", "weight", "stride", "padding", "dilation", "groups")
-
-
-def problem(
-    input: Any, weight: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: Any = 1, dtype: str = "float32"
-) -> Problem:
-    """The problem of a call: shapes of input and weight, settings as in the call. Raises what the call would."""
-    settings = checks.plain(stride=stride, padding=padding, dilation=dilation, groups=groups)
-    shapes = tuple(input), tuple(weight)
-    found = arguments.geometry(*shapes, *settings)
-    return Problem(*shapes, found.stride, found.padding, found.dilation, settings[3], checks.dtype_name(dtype))
-
-
-@functools.lru_cache(maxsize=1)
-def _tables() -> tuple[Table, ...]:
-    """All that was measured; nothing where the file is not there."""
-    if not TABLE.is_file():
-        return ()
-    content = tomllib.loads(TABLE.read_text(encoding="utf-8"))
-    return tuple(
-        Table(**{name: entry[name] for name in ABOUT}, known=Known(tuple(map(measured, entry["problems"]))))
-        for entry in content.get("table", ())
-    )
-
-
-@functools.lru_cache(maxsize=64)
-def _table(instructions: str | None, threads: int) -> Table | None:
-    """The table of an instruction set whose number of threads is nearest, None where there is none."""
-    fitting = [table for table in _tables() if table.instruction_set == instructions and table.known.problems]
-    return min(fitting, key=lambda table: abs(math.log2(table.threads / threads)), default=None)
-
-
 @functools.lru_cache(maxsize=1)
 def _kernels() -> Any:
     """The compiled kernels, None where they are not built."""
@@ -439,7 +271,7 @@ def explain(
     checks.require_one_dtype(**arrays)
     dtype = next((array.dtype for array in arrays.values() if array is not None), dtype)
     input_shape, weight_shape, bias_shape = (getattr(array, "shape", array) for array in given.values())
-    asked = problem(input_shape, weight_shape, stride, padding, dilation, groups, dtype)
+    asked = tables.problem(input_shape, weight_shape, stride, padding, dilation, groups, dtype)
     if bias is not None:
         checks.require_bias(bias_shape, asked.weight[0])
     return choose(asked, threads(), exact)

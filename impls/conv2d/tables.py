@@ -1,0 +1,213 @@
+"""What was measured of which problem, and what that lets expect of another: cpu/auto.toml, written by `make tune`.
+
+It has a table for each instruction set, processor and number of threads. The measurements are of float32.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from impls import checks
+from impls.checks import Pair
+from impls.conv2d import arguments
+
+TABLE = Path(__file__).parent / "cpu" / "auto.toml"
+MEASURED = "float32"  # the dtype of all measurements
+ALIKE = 5  # measured problems that an explanation names
+UNCERTAIN = 0.10  # the variance of one measurement, beside 1 of all that differs from problem to problem
+LATE = 3.0  # times the fastest: what counts for who took longer, or was not sampled for that
+# Of what torch is expected to take: who beats it by less may well not, and nobody wants to be slower than torch.
+CAUTION = 0.97
+CPU = Path("/proc/cpuinfo")
+# What Linux calls maker, family and model of a processor, of Intel's kind and of Arm's.
+IDENTITY = ("vendor_id", "cpu family", "model", "CPU implementer", "CPU architecture", "CPU part")
+
+
+class Problem(NamedTuple):
+    """What decides a time: shapes and settings in their one form (impls/conv2d/arguments.py), and the dtype's name."""
+
+    input: tuple[int, ...]
+    weight: tuple[int, ...]
+    stride: Pair
+    padding: tuple[Pair, Pair]
+    dilation: Pair
+    groups: int
+    dtype: str
+
+    @property
+    def output(self) -> tuple[int, int, int, int]:
+        return arguments.output_shape(self.input, self.weight, self.stride, self.padding, self.dilation)
+
+    def __str__(self) -> str:
+        """Shapes, and what is not torch's default."""
+        said = [f"input {_by(self.input)}", f"weight {_by(self.weight)}"]
+        said += [f"stride {_by(self.stride)}"] * (self.stride != (1, 1))
+        said += [f"padding {_by(map(sum, self.padding))} in all"] * any(map(any, self.padding))
+        said += [f"dilation {_by(self.dilation)}"] * (self.dilation != (1, 1))
+        said += [f"groups {self.groups}"] * (self.groups != 1)
+        return ", ".join([*said, self.dtype])
+
+
+def _by(numbers: Iterable[int]) -> str:
+    return "x".join(map(str, numbers))
+
+
+def problem(
+    input: Any, weight: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: Any = 1, dtype: str = "float32"
+) -> Problem:
+    """The problem of a call: shapes of input and weight, settings as in the call. Raises what the call would."""
+    settings = checks.plain(stride=stride, padding=padding, dilation=dilation, groups=groups)
+    shapes = tuple(input), tuple(weight)
+    found = arguments.geometry(*shapes, *settings)
+    return Problem(*shapes, found.stride, found.padding, found.dilation, settings[3], checks.dtype_name(dtype))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One measured problem: the fastest implementations and their times in microseconds, the fastest first."""
+
+    problem: Problem
+    times: dict[str, float]
+
+    def behind(self, name: str) -> float:
+        """How many times as long as the fastest an implementation took, at most LATE."""
+        return min(LATE, self.times.get(name, math.inf) / min(self.times.values()))
+
+
+def measured(entry: Mapping[str, Any]) -> Measured:
+    """An entry of the table: the arguments of problem() that are not its defaults, and us."""
+    return Measured(problem(**{name: entry[name] for name in ARGUMENTS if name in entry}), entry["us"])
+
+
+def place(problem: Problem) -> list[float]:
+    """What decides who is fastest, on scales on which problems that are 1 apart have e times less to do with each other.
+
+    The weights were found by having each measured problem picked for by all the others: docs/auto.md.
+    """
+    n, _, p, q = problem.output
+    outputs, channels, r, s = problem.weight
+    plain = (r, s) == (3, 3) and problem.stride == problem.dilation == (1, 1)
+    return [
+        0.10 * math.log2(channels),
+        0.29 * math.log2(outputs / problem.groups),
+        0.04 * math.log2(problem.groups),
+        0.085 * math.log2(max(1, n) * p * q),
+        0.03 * math.log2(q),
+        0.09 * math.log2(r * s),
+        0.20 * math.log2(math.prod(problem.stride)),
+        0.28 * math.log2(math.prod(problem.dilation)),
+        0.19 * plain,  # Winograd's kernels can compute the one and not the other
+        0.015 * (channels % 8 != 0),  # torch's blocks of channels fit the one and not the other
+        0.045 * (channels == outputs // problem.groups == 1),
+    ]
+
+
+@dataclass(frozen=True)
+class Known:
+    """Measured problems, and what they let expect of others: Gaussian process regression, also called kriging, of the
+    logarithms of how many times as long as the fastest everybody took (Rasmussen and Williams, Gaussian Processes for Machine
+    Learning, MIT Press 2006, algorithm 2.1), with covariance exp(-distance) and measurements as uncertain as UNCERTAIN.
+    """
+
+    problems: tuple[Measured, ...]
+
+    @functools.cached_property
+    def _itself(self) -> dict[Problem, Measured]:
+        return {one.problem: one for one in self.problems}
+
+    @functools.cached_property
+    def _places(self) -> np.ndarray:
+        return np.array([place(one.problem) for one in self.problems])
+
+    @functools.cached_property
+    def _fit(self) -> tuple[list[str], np.ndarray, np.ndarray]:
+        """Names, the mean of each, and by how much each measured problem draws it to its own side."""
+        names = list(dict.fromkeys(name for one in self.problems for name in one.times))
+        taken = np.log([[one.behind(name) for name in names] for one in self.problems])
+        covariance = np.exp([-self._distances(one) for one in self._places]) + UNCERTAIN * np.eye(len(taken))
+        mean = taken.mean(axis=0)
+        return names, mean, np.linalg.solve(covariance, taken - mean)
+
+    def _distances(self, there: Any) -> np.ndarray:
+        """How far a place is from each measured problem's: the sum of the differences."""
+        return np.abs(self._places - there).sum(axis=1)
+
+    def expect(self, problem: Problem) -> tuple[tuple[Measured, ...], dict[str, float]]:
+        """The measured problems most like another, and how many times as long as the fastest everybody should take on it.
+
+        The nearest and the least come first, torch though somebody is expected to be a little faster. A problem that was
+        itself measured decides alone.
+        """
+        if one := self._itself.get(problem._replace(dtype=MEASURED)):
+            return (one,), {name: one.behind(name) for name in one.times}
+        distances = self._distances(place(problem))
+        alike = tuple(self.problems[i] for i in distances.argsort(kind="stable")[:ALIKE])
+        names, mean, drawn = self._fit
+        expected = dict(zip(names, np.exp(mean + np.exp(-distances) @ drawn).tolist(), strict=True))
+        return alike, dict(sorted(expected.items(), key=lambda one: one[1] * (CAUTION if one[0] == "cpu.torch" else 1)))
+
+
+@dataclass(frozen=True)
+class Table:
+    """What was measured with one instruction set and number of threads, and where."""
+
+    instruction_set: str
+    processor: str
+    threads: int
+    machine: str
+    commit: str
+    date: str
+    known: Known
+
+
+ABOUT = ("instruction_set", "processor", "threads", "machine", "commit", "date")
+ARGUMENTS = ("input", "weight", "stride", "padding", "dilation", "groups")
+
+
+@functools.lru_cache(maxsize=1)
+def _tables() -> tuple[Table, ...]:
+    """All that was measured; nothing where the file is not there."""
+    if not TABLE.is_file():
+        return ()
+    content = tomllib.loads(TABLE.read_text(encoding="utf-8"))
+    return tuple(
+        Table(**{name: entry[name] for name in ABOUT}, known=Known(tuple(map(measured, entry["problems"]))))
+        for entry in content.get("table", ())
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def nearest(instructions: str | None, threads: int) -> Table | None:
+    """The table of an instruction set that holds best here, None where there is none.
+
+    That of this processor or of one by the same maker, since torch's libraries ask who made it; of these that whose number of
+    threads is nearest, and of several the newest.
+    """
+    here = processor()
+
+    def fit(table: Table) -> tuple[bool, bool, float, str]:
+        maker = table.processor.split(" ")[0] == here.split(" ")[0]
+        return table.processor == here, maker, -abs(math.log2(table.threads / threads)), table.date
+
+    fitting = [table for table in _tables() if table.instruction_set == instructions and table.known.problems]
+    return max(fitting, key=fit, default=None)
+
+
+@functools.cache
+def processor() -> str:
+    """Maker, family and model of this machine's processor, as Linux tells them; "" elsewhere."""
+    try:
+        first, *_ = CPU.read_text(encoding="utf-8").split("\n\n", 1)
+    except OSError:
+        return ""
+    known = dict(re.findall(r"^(\w[\w ]*?)\s*: (.+)$", first, re.MULTILINE))
+    return " ".join(known[name] for name in IDENTITY if name in known)
