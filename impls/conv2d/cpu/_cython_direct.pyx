@@ -94,14 +94,18 @@ cdef int long_rows(
     const Shape* g, const floating* input, const floating* weight, const floating* bias, floating* output, Py_ssize_t images,
     Py_ssize_t groups, Py_ssize_t threads, bint past,
 ) except -1:
-    """Fill the output where images are one long row: has_one_tap. Jobs are strips of some outputs of an image."""
+    """Fill the output where images are one long row: has_one_tap. Jobs are strips of some outputs of an image.
+
+    Where strips are few, each thread has all of them, of its own outputs: strips are of unlike lengths, and each further share of
+    the outputs has their pixels copied once more.
+    """
     cdef Py_ssize_t plane = g.out_height * g.out_width, pixels = g.channels * g.height * g.width
     cdef Py_ssize_t tile = (VECTOR << POWER) // sizeof(floating), bytes = g.channels * sizeof(floating)
     cdef Py_ssize_t columns = max(tile, LAID // bytes // tile * tile), strips = (plane + columns - 1) // columns
     cdef Py_ssize_t shares = g.outputs * bytes // WEIGHTS, job, n, k, image, at, begin, end
     cdef Shape share
-    if threads > 1:
-        shares = max(shares, (4 * threads + images * groups * strips - 1) // (images * groups * strips))
+    if threads > 1 and images * groups * strips < 4 * threads:
+        shares = (max(1, shares) + threads - 1) // threads * threads
     shares = max(1, min(shares, g.outputs // MOST_OUTPUTS))
     cdef Py_ssize_t size = apart((plane // strips + tile) * g.channels)
     checks.require_memory(threads * (size * sizeof(floating) + g.channels * sizeof(Py_ssize_t)), "cpu.cython_direct's tiles")
