@@ -28,7 +28,7 @@ def asked(problem):
 def table(tmp_path, monkeypatch):
     """Writes a table of measurements in place of the real one: put({(instruction set, threads): [entries]}).
 
-    A processor comes third where it is another than this one.
+    A processor and a date come third where they are not this one and any.
     """
     caches = (tables._tables, tables.nearest, choice.function)
 
@@ -36,14 +36,14 @@ def table(tmp_path, monkeypatch):
         made = [
             {
                 "instruction_set": instructions,
-                "processor": processor[0] if processor else HERE,
+                "processor": more[0] if more else HERE,
                 "threads": count,
                 "machine": "box",
                 "commit": "01234567",
-                "date": "2026-11-21",
+                "date": more[1] if more else "2026-11-21",
                 "problems": problems,
             }
-            for (instructions, count, *processor), problems in entries.items()
+            for (instructions, count, *more), problems in entries.items()
         ]
         (tmp_path / "auto.toml").write_text("".join(map(tuning._text, made)))
         for cache in caches:
@@ -204,34 +204,36 @@ def test_the_nearest_number_of_threads(table, monkeypatch, threads, nearest):
 
 
 @pytest.mark.parametrize(
-    ("processors", "nearest"),
+    ("there", "nearest"),
     [
-        (["Maker 1 2", "Maker 1 3", "Other 1 2"], "Maker 1 2"),
-        (["Maker 9 9", "Other 1 2"], "Maker 9 9"),
-        (["Makers 9 9", "Maker 3 3"], "Maker 3 3"),
-        (["Other 1 2"], "Other 1 2"),
+        ([(HERE, 2, "01"), ("Maker 1 3", 1, "02"), ("Other 1 2", 1, "02")], HERE),  # its own, whatever else is nearer
+        ([("Maker 9 9", 4, "01"), ("Other 1 2", 1, "02")], "Maker 9 9"),  # then its maker's
+        ([("Makers 9 9", 1, "02"), ("Maker 3 3", 1, "01")], "Maker 3 3"),
+        ([("Maker 3 3", 2, "02"), ("Maker 9 9", 1, "01")], "Maker 9 9"),  # then the number of threads
+        ([("Maker 3 3", 1, "02"), ("Maker 9 9", 1, "01")], "Maker 3 3"),  # then the newest
+        ([("Other 1 2", 1, "01")], "Other 1 2"),
     ],
 )
 @pytest.mark.parametrize("turn", [1, -1])
-def test_the_table_of_this_processor_or_of_its_maker(table, processors, nearest, turn):
-    """Whatever stands first; one of this processor with another number of threads before another's with as many."""
-    layers = {("avx9", 2 if each == HERE else 1, each): [LAYER] for each in processors[::turn]}
+def test_the_table_of_this_processor_or_of_its_maker(table, monkeypatch, there, nearest, turn):
+    monkeypatch.setattr(choice, "threads", lambda: 1)
+    layers = {("avx9", count, processor, date): [LAYER] for processor, count, date in there[::turn]}
     table({("neon", 1): [LAYER], **layers})
     found = impls.explain((1, 64, 56, 56), (64, 64, 3, 3), padding=1)
     assert found.table.processor == nearest
     assert ("measured on box, which has another processor (avx9, " in str(found)) == (nearest != HERE)
 
 
+AMD = "vendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: 9\n"
+
+
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        (
-            "processor : 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: 9\n\nmodel : 3",
-            "AuthenticAMD 25 17",
-        ),
-        ("processor\t: 0\nBogoMIPS\t: 50\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: 0xd40\n", "0x41 8 0xd40"),
-        ("", ""),
-        (None, ""),
+        (f"processor\t: 0\n{AMD}\nprocessor\t: 1\nmodel\t\t: 3\n", "AuthenticAMD 25 17"),
+        ("BogoMIPS\t: 50\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: 0xd40\n", "0x41 8 0xd40"),
+        ("", "what Python says"),
+        (None, "what Python says"),
     ],
 )
 def test_a_processor_by_what_linux_tells(monkeypatch, tmp_path, text, name):
@@ -239,6 +241,7 @@ def test_a_processor_by_what_linux_tells(monkeypatch, tmp_path, text, name):
     if text is not None:
         file.write_text(text)
     monkeypatch.setattr(tables, "CPU", file)
+    monkeypatch.setattr("platform.processor", lambda: "what Python says")
     assert tables.processor.__wrapped__() == name
 
 

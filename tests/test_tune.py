@@ -225,7 +225,8 @@ def test_tuning_goes_on_where_it_was_stopped_and_writes_the_table(project):
     )
     (made,) = tomllib.loads((project / "impls/conv2d/cpu/auto.toml").read_text())["table"]
     assert made["commit"] == git(project, "rev-parse", "--short=8", "HEAD").strip()
-    assert (made["instruction_set"], made["threads"]) == (choice.instruction_set(), 1)
+    key = made["instruction_set"], made["processor"], made["threads"]
+    assert key == (choice.instruction_set(), tables.processor(), 1)
     assert {name for one in made["problems"] for name in one["us"]} <= {"cpu.cython_direct", "cpu.cython_packed"}
     commit(project, "the table")  # which decides none of the times
     out, err = (process := tune(project)).communicate(timeout=120)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
+import platform
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -158,7 +159,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Table:
-    """What was measured with one instruction set and number of threads, and where."""
+    """What was measured with one instruction set, processor and number of threads, and where."""
 
     instruction_set: str
     processor: str
@@ -189,8 +190,8 @@ def _tables() -> tuple[Table, ...]:
 def nearest(instructions: str | None, threads: int) -> Table | None:
     """The table of an instruction set that holds best here, None where there is none.
 
-    That of this processor or of one by the same maker, since torch's libraries ask who made it; of these that whose number of
-    threads is nearest, and of several the newest.
+    This processor's before one by the same maker, since torch's libraries ask who made it, and that before any other's; of
+    these whose number of threads is nearest, and of several the newest.
     """
     here = processor()
 
@@ -204,10 +205,7 @@ def nearest(instructions: str | None, threads: int) -> Table | None:
 
 @functools.cache
 def processor() -> str:
-    """Maker, family and model of this machine's processor, as Linux tells them; "" elsewhere."""
-    try:
-        first, *_ = CPU.read_text(encoding="utf-8").split("\n\n", 1)
-    except OSError:
-        return ""
-    known = dict(re.findall(r"^(\w[\w ]*?)\s*: (.+)$", first, re.MULTILINE))
-    return " ".join(known[name] for name in IDENTITY if name in known)
+    """Maker, family and model of this machine's processor as Linux tells them, elsewhere what Python calls it."""
+    told = CPU.read_text(encoding="utf-8").split("\n\n", 1)[0] if CPU.is_file() else ""
+    known = dict(re.findall(r"^(\w[\w ]*?)\s*: (.+)$", told, re.MULTILINE))
+    return " ".join(known[name] for name in IDENTITY if name in known) or platform.processor() or platform.machine()

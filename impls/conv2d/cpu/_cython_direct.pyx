@@ -96,16 +96,18 @@ cdef int long_rows(
 ) except -1:
     """Fill the output where images are one long row: has_one_tap. Jobs are strips of some outputs of an image.
 
-    Where strips are few, each thread has all of them, of its own outputs: strips are of unlike lengths, and each further share of
-    the outputs has their pixels copied once more.
+    Where there are few, and threads cannot have images of their own, they have outputs of their own, at most: strips are of unlike
+    lengths, and each further share of the outputs has their pixels copied once more.
     """
     cdef Py_ssize_t plane = g.out_height * g.out_width, pixels = g.channels * g.height * g.width
     cdef Py_ssize_t tile = (VECTOR << POWER) // sizeof(floating), bytes = g.channels * sizeof(floating)
     cdef Py_ssize_t columns = max(tile, LAID // bytes // tile * tile), strips = (plane + columns - 1) // columns
-    cdef Py_ssize_t shares = g.outputs * bytes // WEIGHTS, job, n, k, image, at, begin, end
+    cdef Py_ssize_t shares = g.outputs * bytes // WEIGHTS, jobs = images * groups * strips, job, n, k, image, at, begin, end
     cdef Shape share
-    if threads > 1 and images * groups * strips < 4 * threads:
-        shares = (max(1, shares) + threads - 1) // threads * threads
+    if images * groups % threads > 0 and jobs < 4 * threads:
+        shares = max(shares, min(threads, (4 * threads + jobs - 1) // jobs))
+        if shares > threads:
+            shares = (shares + threads - 1) // threads * threads
     shares = max(1, min(shares, g.outputs // MOST_OUTPUTS))
     cdef Py_ssize_t size = apart((plane // strips + tile) * g.channels)
     checks.require_memory(threads * (size * sizeof(floating) + g.channels * sizeof(Py_ssize_t)), "cpu.cython_direct's tiles")
@@ -115,7 +117,7 @@ cdef int long_rows(
         free(copies)
         free(places)
         raise MemoryError("cpu.cython_direct's tiles do not fit in memory")
-    for job in prange(images * groups * strips * shares, nogil=True, schedule="static", num_threads=threads):
+    for job in prange(jobs * shares, nogil=True, schedule="static", num_threads=threads):
         image = job // strips // shares  # of one group
         at = job % strips
         begin = plane * at // strips // tile * tile
