@@ -45,7 +45,8 @@ SMALL_NARROW = 10_000_000  # and with no more, or strides over APART,
 SMALL_PLAIN = 4_000_000  # and at 1x1 without a stride, a product of matrices to torch, where it is no "1x1 layer":
 TILE = 16  # pixels of an image's output and more, which fill a vector, none of them padding,
 SEVERAL = 3  # and outputs of a group and more, which share them, but for
-READ = 4  # times as many channels and more with wide vectors, whose reading takes longer than the sums
+READ = 4  # times as many channels and more with wide vectors, whose reading takes longer than the sums: torch has these
+INTEL = "GenuineIntel"  # on processors by this maker, whose library its products are by: on others they take twice as long
 # In whose 32 registers of 64 bytes larger layers are mostly faster as well: along channels where there are more than NARROW
 # outputs. Along rows of more than NARROW columns sums are faster anywhere, with no more channels and strides up to APART.
 WIDE = "avx512"
@@ -194,6 +195,7 @@ def _kind(problem: Problem, instructions: str | None) -> str:
     padded = any(map(any, problem.padding))
     if kernel == (1, 1) and outputs >= SEVERAL and math.prod(problem.output[2:]) >= TILE and not padded:
         read = wide and stride == 1 and channels >= READ * outputs and flops > SMALL_PLAIN
+        read = read and tables.processor().startswith(INTEL)
         return "large layer" if read else "1x1 layer"
     small = SMALL if outputs > NARROW and stride <= APART else SMALL_NARROW
     if kernel == (1, 1) and stride == 1:

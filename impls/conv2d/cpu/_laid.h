@@ -129,16 +129,28 @@ static void NAME(laid_out)(const Shape *g, const REAL *copy, ptrdiff_t seen, ptr
 /* Copies of the pixels that tiles of a 1x1 layer see, each tile's of a channel side by side. */
 static void NAME(lay_pixels)(const Shape *g, const REAL *input, Laid tiles, REAL *copies)
 {
-    const ptrdiff_t plane = g->height * g->width, tile = tiles.tile;
-    ptrdiff_t seen[LANES << POWER];
+    const ptrdiff_t plane = g->height * g->width, tile = tiles.tile, stride = g->stride_x;
     for (ptrdiff_t t = 0; t < tiles.count; t++) {
-        for (ptrdiff_t p = 0; p < tile; p++) {
-            const ptrdiff_t pixel = tiles.at + t * tile + p;
-            seen[p] = pixel / g->out_width * g->stride_y * g->width + pixel % g->out_width * g->stride_x;
+        ptrdiff_t at[(LANES << POWER) + 1], from[LANES << POWER]; /* pieces of a row, a vector at most */
+        int pieces = 0;
+        for (ptrdiff_t p = 0; p < tile; pieces++) {
+            const ptrdiff_t pixel = tiles.at + t * tile + p, x = pixel % g->out_width, left = g->out_width - x;
+            at[pieces] = p;
+            from[pieces] = pixel / g->out_width * g->stride_y * g->width + x * stride;
+            p += left < LANES ? left : LANES;
         }
+        at[pieces] = tile;
         for (ptrdiff_t c = 0; c < g->channels; c++, copies += tile)
-            for (ptrdiff_t p = 0; p < tile; p++)
-                copies[p] = input[c * plane + seen[p]];
+            for (int i = 0; i < pieces; i++) {
+                const REAL *begin = input + c * plane + from[i];
+                const ptrdiff_t count = at[i + 1] - at[i], seen = (count - 1) * stride + 1;
+                if (stride == 2) {
+                    const V first = NAME(load_some)(begin, 0, seen), second = NAME(load_some)(begin + LANES, 0, seen - LANES);
+                    NAME(store_first)(copies + at[i], EVENS(first, second), count);
+                } else
+                    for (ptrdiff_t p = 0; p < count; p++)
+                        copies[at[i] + p] = begin[p * stride];
+            }
     }
 }
 
