@@ -62,11 +62,7 @@ def table(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     path = Path(__file__).parents[1] / settings["table"]
     times = _read(request)
     entries = [_entry(label, found) for label, found in times.items()]
-    key = {
-        "instruction_set": choice.instruction_set(),
-        "processor": tables.processor(),
-        "threads": request["threads"],
-    }
+    key = {"instruction_set": choice.instruction_set(), "processor": tables.processor(), "threads": request["threads"]}
     about = {name: request[name] for name in ("machine", "commit", "date")}
     there = tomllib.loads(path.read_text(encoding="utf-8"))["table"] if path.is_file() else []
     made = [one for one in there if any(one[name] != value for name, value in key.items())]

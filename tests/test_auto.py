@@ -28,7 +28,7 @@ def asked(problem):
 def table(tmp_path, monkeypatch):
     """Writes a table of measurements in place of the real one: put({(instruction set, threads): [entries]}).
 
-    A processor and a date come third where they are not this one and any.
+    For a table of another processor the key goes on with that and a date.
     """
     caches = (tables._tables, tables.nearest, choice.function)
 

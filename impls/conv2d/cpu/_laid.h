@@ -79,20 +79,29 @@ static ptrdiff_t NAME(laid_tiles)(const Shape *g)
 /* Elements of work that laid_out needs; what is copied may end a vector behind the last tile. */
 static ptrdiff_t NAME(laid_work)(const Shape *g) { return NAME(laid_tiles)(g) * NAME(laid_size)(g) + LANES; }
 
+/* The pieces of rows, a vector at most, that `tile` outputs from pixel `pixel` on are; how many. at: where each begins in the tile, and
+   where the last ends; from: where what it sees does, in rows of `line` elements in which neighbours see what is `step` apart. */
+static int NAME(row_pieces)(const Shape *g, ptrdiff_t pixel, ptrdiff_t tile, ptrdiff_t line, ptrdiff_t step, ptrdiff_t *at, ptrdiff_t *from)
+{
+    int pieces = 0;
+    for (ptrdiff_t p = 0; p < tile; pieces++) {
+        const ptrdiff_t x = (pixel + p) % g->out_width, left = g->out_width - x;
+        at[pieces] = p;
+        from[pieces] = (pixel + p) / g->out_width * g->stride_y * line + x * step;
+        p += left < LANES ? left : LANES;
+    }
+    at[pieces] = tile;
+    return pieces;
+}
+
 /* A tile of outputs from pixel `pixel` on: channels first to last - 1 of what they see. copy: of `seen` rows of `line` elements of each
    channel, and a vector behind; to: a vector of it may be written behind the tile. */
 static void NAME(lay_tile)(const Shape *g, const REAL *copy, ptrdiff_t seen, ptrdiff_t line, const ptrdiff_t *offsets, ptrdiff_t pixel,
                            ptrdiff_t tile, ptrdiff_t first, ptrdiff_t last, REAL *to)
 {
-    /* Pieces of a row, a vector at most, each behind the one before; what a vector holds beyond a piece the next store overwrites. */
-    ptrdiff_t at[LANES << POWER], from[LANES << POWER];
-    int pieces = 0;
-    for (ptrdiff_t p = 0; p < tile; pieces++) {
-        const ptrdiff_t x = (pixel + p) % g->out_width, left = g->out_width - x;
-        at[pieces] = p;
-        from[pieces] = (pixel + p) / g->out_width * g->stride_y * line + x;
-        p += left < LANES ? left : LANES;
-    }
+    /* Each piece behind the one before: what a vector holds beyond it the next store overwrites. */
+    ptrdiff_t at[(LANES << POWER) + 1], from[LANES << POWER];
+    const int pieces = NAME(row_pieces)(g, pixel, tile, line, 1, at, from);
     for (ptrdiff_t c = first; c < last; c++)
         for (ptrdiff_t r = 0; r < g->taps_y; r++)
             for (ptrdiff_t s = 0; s < g->taps_x; s++, to += tile) {
@@ -131,15 +140,8 @@ static void NAME(lay_pixels)(const Shape *g, const REAL *input, Laid tiles, REAL
 {
     const ptrdiff_t plane = g->height * g->width, tile = tiles.tile, stride = g->stride_x;
     for (ptrdiff_t t = 0; t < tiles.count; t++) {
-        ptrdiff_t at[(LANES << POWER) + 1], from[LANES << POWER]; /* pieces of a row, a vector at most */
-        int pieces = 0;
-        for (ptrdiff_t p = 0; p < tile; pieces++) {
-            const ptrdiff_t pixel = tiles.at + t * tile + p, x = pixel % g->out_width, left = g->out_width - x;
-            at[pieces] = p;
-            from[pieces] = pixel / g->out_width * g->stride_y * g->width + x * stride;
-            p += left < LANES ? left : LANES;
-        }
-        at[pieces] = tile;
+        ptrdiff_t at[(LANES << POWER) + 1], from[LANES << POWER];
+        const int pieces = NAME(row_pieces)(g, tiles.at + t * tile, tile, g->width, stride, at, from);
         for (ptrdiff_t c = 0; c < g->channels; c++, copies += tile)
             for (int i = 0; i < pieces; i++) {
                 const REAL *begin = input + c * plane + from[i];
