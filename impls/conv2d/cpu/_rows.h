@@ -2,6 +2,8 @@
 
 #undef ROWS
 #define ROWS 4 /* output rows of a tile: a vector of the input, once loaded, serves them all */
+#undef ROWS_OF_ANY
+#define ROWS_OF_ANY(vectors) ((vectors) > 2 ? ROWS / 2 : ROWS) /* of tiles whose rows do not share vectors: two units want eight sums */
 
 #ifndef CONVBENCH_TILES
 #define CONVBENCH_TILES
@@ -145,16 +147,20 @@ INLINE void NAME(large)(const int vectors, TILE_ARGUMENTS)
     END(0)
 }
 
-/* Any kernel, stride and dilation: one output row. */
-INLINE void NAME(single)(const int vectors, TILE_ARGUMENTS)
+/* Any kernel, stride and dilation: output rows that have nothing but the weights in common, and are so many sums that none waits for itself. */
+INLINE void NAME(any)(const int vectors, const int rows, TILE_ARGUMENTS)
 {
-    const int rows = 1;
+    const ptrdiff_t below = given->step / rows; /* from what an output row sees to what the next one does */
     BEGIN
     for (ptrdiff_t c = 0; c < t.channels; c++)
         for (ptrdiff_t r = 0; r < t.taps_y; r++)
-            for (ptrdiff_t s = 0; s < t.taps_x; s++) {
-                LOAD(seen + c * t.plane + r * t.line + t.offsets[s])
-                ADD(NAME(splat)(*factors++), 0)
+            for (ptrdiff_t s = 0; s < t.taps_x; s++, factors++) {
+                const V tap = NAME(splat)(*factors);
+                EACH_ROW(j)
+                {
+                    LOAD(seen + c * t.plane + r * t.line + t.offsets[s] + j * below)
+                    ADD(tap, j)
+                }
             }
     END(0)
 }
@@ -176,7 +182,8 @@ typedef void NAME(kernel)(TILE_ARGUMENTS);
     KNOWN(vectors, 7, 1, 0)                                                                                            \
     KNOWN(vectors, 7, 2, 0)                                                                                            \
     static void NAME(large_##vectors)(TILE_ARGUMENTS) { NAME(large)(vectors, GIVEN); }                                 \
-    static void NAME(single_##vectors)(TILE_ARGUMENTS) { NAME(single)(vectors, GIVEN); }
+    static void NAME(any_##vectors)(TILE_ARGUMENTS) { NAME(any)(vectors, ROWS_OF_ANY(vectors), GIVEN); }               \
+    static void NAME(single_##vectors)(TILE_ARGUMENTS) { NAME(any)(vectors, 1, GIVEN); }
 OF(1)
 OF(2)
 OF(4)
@@ -192,6 +199,7 @@ static NAME(kernel) *NAME(choose)(const Shape *g, int power, ptrdiff_t height, i
         {PICK(3, 2, 0), PICK(5, 2, 0), PICK(7, 2, 0), PICK(3, 2, 1)},
     };
     static NAME(kernel) *const large[3] = {NAME(large_1), NAME(large_2), NAME(large_4)};
+    static NAME(kernel) *const any[3] = {NAME(any_1), NAME(any_2), NAME(any_4)};
     static NAME(kernel) *const single[3] = {NAME(single_1), NAME(single_2), NAME(single_4)};
     *rows = ROWS;
     if (height >= ROWS && g->dilation_y == 1 && g->dilation_x == 1 && g->stride_y == g->stride_x && g->stride_y <= 2) {
@@ -200,6 +208,9 @@ static NAME(kernel) *NAME(choose)(const Shape *g, int power, ptrdiff_t height, i
         if (g->stride_y == 1 && g->taps_y >= ROWS - 1)
             return large[power];
     }
+    *rows = ROWS_OF_ANY(1 << power);
+    if (height >= *rows)
+        return any[power];
     *rows = 1;
     return single[power];
 }
@@ -221,11 +232,14 @@ typedef struct {
 
 static int is_copied(const Shape *g) { return g->stride_x > 1 || g->width <= WIDE || g->out_width <= WIDE / 4; }
 
-static ptrdiff_t planes_of(const Shape *g)
+/* How many neighbours of each `stride` the outputs see. */
+static ptrdiff_t seen_of(ptrdiff_t stride, ptrdiff_t taps, ptrdiff_t dilation)
 {
-    ptrdiff_t span = (g->taps_x - 1) * g->dilation_x + 1;
-    return g->stride_x < span ? g->stride_x : span;
+    const ptrdiff_t span = dilation % stride == 0 ? 1 : (taps - 1) * dilation + 1;
+    return stride < span ? stride : span;
 }
+
+static ptrdiff_t planes_of(const Shape *g) { return seen_of(g->stride_x, g->taps_x, g->dilation_x); }
 
 static int is_inside(const Shape *g, ptrdiff_t at, ptrdiff_t span)
 {
@@ -269,73 +283,7 @@ static ptrdiff_t NAME(pitch)(const Shape *g, ptrdiff_t columns)
 /* Input rows that `rows` output rows see. */
 #define ROWS_SEEN(g, rows) (((rows) - 1) * (g)->stride_y + ((g)->taps_y - 1) * (g)->dilation_y + 1)
 
-/* `count` vectors side by side; where they do not all lie in the image, zeros for what is outside first to last - 1. */
-INLINE void NAME(load_whole)(const int count, int whole, const REAL *from, ptrdiff_t first, ptrdiff_t last, V *loaded)
-{
-    _Pragma("GCC unroll 4") for (int i = 0; i < count; i++)
-        loaded[i] = whole ? NAME(load)(from + i * LANES)
-                          : NAME(load_some)(from + i * LANES, first - i * LANES, last - i * LANES);
-}
-
-/* Copy those of `count` rows of each channel from (y, x) on that outputs see, zeros where that is padding; each row as `planes` planes
-   of every stride-th column, so that a tap's pixels lie side by side. `columns` outputs see it; what lies behind is left as it is. */
-static void NAME(fill)(const Shape *g, const REAL *input, REAL *copy, ptrdiff_t y, ptrdiff_t count, ptrdiff_t x,
-                       ptrdiff_t columns, ptrdiff_t pitch)
-{
-    const ptrdiff_t stride = g->stride_x, planes = planes_of(g), height = g->height, width = g->width;
-    const ptrdiff_t used = columns + (g->taps_x - 1) * g->dilation_x / stride;
-    /* `stride` vectors from `inner` to `outer` lie in the image. */
-    const ptrdiff_t wide = stride * LANES;
-    const ptrdiff_t inner = x < 0 ? (-x + wide - 1) / wide * LANES : 0, outer = x < width ? (width - x) / wide * LANES : 0;
-    for (ptrdiff_t c = 0; c < g->channels; c++)
-        for (ptrdiff_t i = 0; i < count; i++, copy += planes * pitch) {
-            const ptrdiff_t row = y + i;
-            const REAL *line = input + (c * height + row) * width + x;
-            if (i % g->stride_y >= ROWS_SEEN(g, 1))
-                continue;
-            if (row < 0 || row >= height)
-                memset(copy, 0, planes * pitch * sizeof(REAL));
-            else if (stride == 1)
-                for (ptrdiff_t q = 0; q < used; q += LANES)
-                    NAME(store)(copy + q, q >= inner && q + LANES <= outer
-                                              ? NAME(load)(line + q)
-                                              : NAME(load_some)(line + q, -x - q, width - x - q));
-            else if (stride == 2)
-                for (ptrdiff_t q = 0; q < used; q += LANES) {
-                    V pair[2];
-                    NAME(load_whole)(2, q >= inner && q + LANES <= outer, line + 2 * q, -x - 2 * q, width - x - 2 * q, pair);
-                    NAME(store)(copy + q, EVENS(pair[0], pair[1]));
-                    if (planes == 2)
-                        NAME(store)(copy + pitch + q, ODDS(pair[0], pair[1]));
-                }
-            else if (stride == 4)
-                for (ptrdiff_t q = 0; q < used; q += LANES) {
-                    V four[4];
-                    NAME(load_whole)(4, q >= inner && q + LANES <= outer, line + 4 * q, -x - 4 * q, width - x - 4 * q, four);
-                    const V evens[2] = {EVENS(four[0], four[1]), EVENS(four[2], four[3])};
-                    const V odds[2] = {ODDS(four[0], four[1]), ODDS(four[2], four[3])};
-                    NAME(store)(copy + q, EVENS(evens[0], evens[1]));
-                    if (planes > 1)
-                        NAME(store)(copy + pitch + q, EVENS(odds[0], odds[1]));
-                    if (planes > 2)
-                        NAME(store)(copy + 2 * pitch + q, ODDS(evens[0], evens[1]));
-                    if (planes > 3)
-                        NAME(store)(copy + 3 * pitch + q, ODDS(odds[0], odds[1]));
-                }
-            else
-                for (ptrdiff_t phase = 0; phase < planes; phase++) {
-                    const ptrdiff_t before = -x - phase, after = width - x - phase;
-                    const ptrdiff_t ends = after > 0 ? (after + stride - 1) / stride : 0, end = ends < used ? ends : used;
-                    const ptrdiff_t begins = before > 0 ? (before + stride - 1) / stride : 0, begin = begins < end ? begins : end;
-                    REAL *plane = copy + phase * pitch;
-                    memset(plane, 0, begin * sizeof(REAL));
-                    for (ptrdiff_t q = begin; q < end; q++)
-                        plane[q] = line[phase + q * stride];
-                    memset(plane + end, 0, (used - end) * sizeof(REAL));
-                }
-        }
-}
-
+#include "_copied.h"
 #include "_laid.h"
 
 /* How many pieces the output rows of `images` images make: four a thread, for an even load, of eight rows and more, since they
