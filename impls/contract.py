@@ -102,8 +102,9 @@ def implementation(
 
     device: "cpu" or "cuda". family: the kind of algorithm ("direct", "im2col", "fft", "winograd", ...). summary: one line.
     arrays: whose arrays it takes and returns, "numpy", "cupy" or "torch". limits: the only values it supports of some
-    arguments, {"stride": 1}, several as a set, {"stride": {1, 2}}, of weight's second dimension, {"C/groups": 1}, or of what
-    they name otherwise. All of them literals, so that they can be read without importing the file.
+    arguments, {"stride": 1}, several as a set, {"stride": {1, 2}}, of weight's second dimension, {"C/groups": 1}, of a
+    ratio along each axis, {"dilation/stride": {1, 2}}, or of what they name otherwise. All of them literals, so that they can
+    be read without importing the file.
 
     The function is called with checked arguments in one form: stride and dilation as pairs, padding as
     ((top, bottom), (left, right)). Whoever calls it gets the same error for the same mistake everywhere.

@@ -285,6 +285,10 @@ WITH_WIDE_VECTORS = {
         ("n9c1h999w999k8r3s3", "few channels"),
         ("n9c1h999w999k8r3s3t2", "few channels"),
         ("n1c16h99w99k16r3s3", "3x3 layer"),
+        ("n1c16h99w99k16r3s3d2", "3x3 layer"),
+        ("n1c16h99w99k16r3s3t2d8", "3x3 layer"),
+        ("n1c16h99w99k16r3s3d5", "small layer"),
+        ("n1c16h99w99k16r3s3t2d3", "small layer"),
         ("n1c16h99w99k2r3s3", "small layer"),
         ("n1c15h99w99k16r3s3", "large layer"),  # 40.6 million FLOPs
         ("n2c90h99w99k18r3s3t2g2", "large layer"),

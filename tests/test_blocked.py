@@ -40,9 +40,12 @@ def calls(draw, name):
     }
     if name.endswith("winograd"):
         kernel, settings = (3, 3), {}
-    spread = settings.get("dilation", 1)
+    if name == "cpu.cython_winograd":
+        settings["stride"] = draw(st.one_of(st.just((1, 1)), st.tuples(*[st.integers(1, 3)] * 2)))
+        settings["dilation"] = tuple(stride * draw(st.integers(1, 4)) for stride in settings["stride"])
+    spread = np.broadcast_to(settings.get("dilation", 1), 2).tolist()
     padding = tuple(draw(st.integers(0, 4)) for _ in kernel)
-    least = [max(1, spread * (taps - 1) + 1 - 2 * before) for taps, before in zip(kernel, padding, strict=True)]
+    least = [max(1, far * (taps - 1) + 1 - 2 * before) for far, taps, before in zip(spread, kernel, padding, strict=True)]
     height = max(least[0], draw(st.integers(1, 40)))
     return call(
         (draw(st.integers(1, 2)), channels * groups, height, max(least[1], width)),

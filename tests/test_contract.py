@@ -254,6 +254,8 @@ def test_unsupported_refuses_what_nobody_supports():
         ({"stride": 2}, {"stride": 1}, "stride=(1, 1): only stride=2 is supported"),
         ({"stride": {1, 2}}, {"stride": 3}, "stride=(3, 3): only stride=1 or 2 is supported"),
         ({"stride": {1, 2}}, {"stride": (1, 2)}, None),
+        ({"dilation/stride": {1, 2}}, {"stride": (1, 2), "dilation": 2, "padding": 1}, None),
+        ({"dilation/stride": 1}, {"stride": 2}, "dilation/stride=(0.5, 0.5): only dilation/stride=1 is supported"),
         ({"groups": 1, "dtype": "float32"}, {}, None),
     ],
 )

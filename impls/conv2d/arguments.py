@@ -31,7 +31,7 @@ class Geometry(NamedTuple):
 
 def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, ...]]:
     """Make the check for one implementation: it takes conv2d's arguments and returns them checked, in one form."""
-    checks.require_limits(limits, "kernel", "stride", "dilation", "groups", "C/groups", "dtype")
+    checks.require_limits(limits, "kernel", "stride", "dilation", "dilation/stride", "groups", "C/groups", "dtype")
     fits = checks.belongs(arrays)
 
     @functools.lru_cache(maxsize=4096)
@@ -101,9 +101,21 @@ def unsupported(
     checks.require_dtype(dtype)
     settings = checks.plain(stride=stride, padding=padding, dilation=dilation, groups=groups)
     found = geometry(tuple(input_shape), tuple(weight_shape), *settings)
-    actual = {"kernel": tuple(weight_shape[2:]), "stride": found.stride, "dilation": found.dilation}
-    numbers = {"groups": settings[3], "C/groups": weight_shape[1]}
-    return checks.outside(limits, {**actual, **numbers, "dtype": str(dtype)})
+    return outside(limits, tuple(weight_shape), found.stride, found.dilation, settings[3], str(dtype))
+
+
+def outside(
+    limits: Mapping[str, Any], weight: tuple[int, ...], stride: Pair, dilation: Pair, groups: int, dtype: str
+) -> str | None:
+    """The same of arguments in their one form."""
+    actual = {"kernel": weight[2:], "stride": stride, "dilation": dilation, "groups": groups, "C/groups": weight[1]}
+    return checks.outside(limits, {**actual, "dilation/stride": apart(stride, dilation), "dtype": dtype})
+
+
+def apart(stride: Pair, dilation: Pair) -> tuple[float, float]:
+    """How many outputs further the one lies, along each axis, that sees the next tap's pixel through this tap; a fraction where
+    that is none."""
+    return dilation[0] / stride[0], dilation[1] / stride[1]
 
 
 @functools.lru_cache(maxsize=4096)

@@ -14,7 +14,7 @@ from typing import Any
 
 from impls import checks, contract
 from impls.checks import Pair
-from impls.conv2d import tables
+from impls.conv2d import arguments, tables
 from impls.conv2d.tables import Measured, Problem, Table
 
 # Families that round more than a sum of products, and who else does: OpenCV transforms for large kernels.
@@ -190,7 +190,7 @@ def _kind(problem: Problem, instructions: str | None) -> str:
         return "few channels for wide vectors" if several else "few channels"
     if channels == 1 and not wide:
         return "few channels"
-    if channels >= MANY and (wide or outputs >= MANY) and kernel == (3, 3) and problem.stride == problem.dilation == (1, 1):
+    if channels >= MANY and (wide or outputs >= MANY) and problem.plain:
         return "3x3 layer"
     padded = any(map(any, problem.padding))
     if kernel == (1, 1) and outputs >= SEVERAL and math.prod(problem.output[2:]) >= TILE and not padded:
@@ -226,9 +226,8 @@ def _computes(name: str, problem: Problem, exact: bool) -> bool:
     declared = _declaration(name)
     if exact and TRANSFORMS & {name, declared["family"]}:
         return False
-    actual = {"kernel": problem.weight[2:], "stride": problem.stride, "dilation": problem.dilation}
-    numbers = {"groups": problem.groups, "C/groups": problem.weight[1]}
-    return checks.outside(declared["limits"], {**actual, **numbers, "dtype": problem.dtype}) is None
+    settings = problem.weight, problem.stride, problem.dilation, problem.groups, problem.dtype
+    return arguments.outside(declared["limits"], *settings) is None
 
 
 @functools.lru_cache(maxsize=1)

@@ -28,6 +28,7 @@ UNCERTAIN = 0.10  # the variance of one measurement, beside 1 of all that differ
 LATE = 3.0  # times the fastest: what counts for who took longer, or was not sampled for that
 # Of what torch is expected to take: who beats it by less may well not, and nobody wants to be slower than torch.
 CAUTION = 0.97
+APART = {1, 2, 3, 4}  # outputs, along each axis, that the tiles of cpu.cython_winograd may be of
 CPU = Path("/proc/cpuinfo")
 # What Linux calls maker, family and model of a processor, of Intel's kind and of Arm's.
 IDENTITY = ("vendor_id", "cpu family", "model", "CPU implementer", "CPU architecture", "CPU part")
@@ -47,6 +48,11 @@ class Problem(NamedTuple):
     @property
     def output(self) -> tuple[int, int, int, int]:
         return arguments.output_shape(self.input, self.weight, self.stride, self.padding, self.dilation)
+
+    @property
+    def plain(self) -> bool:
+        """Whether the kernel is 3x3 and Winograd's transforms can compute it, of neighbours as of pixels some outputs apart."""
+        return self.weight[2:] == (3, 3) and APART.issuperset(arguments.apart(self.stride, self.dilation))
 
     def __str__(self) -> str:
         """Shapes, and what is not torch's default."""
@@ -96,7 +102,6 @@ def place(problem: Problem) -> list[float]:
     """
     n, _, p, q = problem.output
     outputs, channels, r, s = problem.weight
-    plain = (r, s) == (3, 3) and problem.stride == problem.dilation == (1, 1)
     return [
         0.10 * math.log2(channels),
         0.29 * math.log2(outputs / problem.groups),
@@ -106,7 +111,7 @@ def place(problem: Problem) -> list[float]:
         0.09 * math.log2(r * s),
         0.20 * math.log2(math.prod(problem.stride)),
         0.28 * math.log2(math.prod(problem.dilation)),
-        0.19 * plain,  # Winograd's kernels can compute the one and not the other
+        0.19 * problem.plain,  # Winograd's kernels can compute the one and not the other
         0.015 * (channels % 8 != 0),  # torch's blocks of channels fit the one and not the other
         0.045 * (channels == outputs // problem.groups == 1),
     ]

@@ -33,15 +33,16 @@ cdef extern from *:
         Py_ssize_t channels, height, width, outputs, out_height, out_width, taps_y, taps_x
         Py_ssize_t stride_y, stride_x, dilation_y, dilation_x, top, left
     ctypedef struct Grouping:
-        Py_ssize_t tiles_x, tiles_y, size, rows, parts, blocks
+        Py_ssize_t tiles_x, tiles_y, size, rows, parts, blocks, apart_y, apart_x
+    Py_ssize_t row_of(const Shape*, const Grouping*, Py_ssize_t) nogil
     Grouping grouping_float(const Shape*, Py_ssize_t) nogil
     Grouping grouping_double(const Shape*, Py_ssize_t) nogil
     Py_ssize_t group_area_float(const Grouping*) nogil
     Py_ssize_t group_area_double(const Grouping*) nogil
     Py_ssize_t factors_area_float(const Grouping*) nogil
     Py_ssize_t factors_area_double(const Grouping*) nogil
-    Py_ssize_t winograd_work_float(const Grouping*) nogil
-    Py_ssize_t winograd_work_double(const Grouping*) nogil
+    Py_ssize_t winograd_work_float(const Shape*, const Grouping*) nogil
+    Py_ssize_t winograd_work_double(const Shape*, const Grouping*) nogil
     void transform_weights_float(const Shape*, const float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, float*) nogil
     void transform_weights_double(const Shape*, const double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, double*) nogil
     void transform_tiles_float(const Shape*, const Grouping*, const float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, float*, float*) nogil
@@ -63,6 +64,7 @@ def pack(const floating[:, :, :, ::1] weight, Py_ssize_t groups):
     """The weight (K, C/g, 3, 3) transformed: a row for each block of output channels of each group."""
     cdef Shape g
     g.channels, g.out_height, g.out_width = weight.shape[1], 1, 1
+    g.stride_y = g.stride_x = g.dilation_y = g.dilation_x = 1
     cdef Grouping w = grouping_float(&g, 1) if floating is float else grouping_double(&g, 1)
     cdef Py_ssize_t pair = 2 * VECTOR // sizeof(floating), outputs = weight.shape[0] // groups, job, k, count
     cdef Py_ssize_t blocks = (outputs + pair - 1) // pair
@@ -81,9 +83,10 @@ def pack(const floating[:, :, :, ::1] weight, Py_ssize_t groups):
 
 def conv2d(
     const floating[:, :, :, ::1] input, const floating[:, :, :, ::1] weight, const floating[::1] bias,
-    floating[:, :, :, ::1] output, pad, Py_ssize_t groups, const floating[:, ::1] packed=None,
+    floating[:, :, :, ::1] output, stride, pad, dilation, Py_ssize_t groups, const floating[:, ::1] packed=None,
 ):
-    """Fill output (N, K, P, Q); every array C-contiguous and not empty, pad the pair of what lies before the image.
+    """Fill output (N, K, P, Q); every array C-contiguous and not empty; stride, dilation, a multiple of it, and pad, what lies before the
+    image, pairs.
 
     packed: what pack(weight, groups) returned, where that was done before. Returns whether all outputs are finite. Raises
     MemoryError where the work does not fit.
@@ -91,15 +94,15 @@ def conv2d(
     cdef Shape g
     g.channels, g.height, g.width = weight.shape[1], input.shape[2], input.shape[3]
     g.outputs, g.out_height, g.out_width = output.shape[1] // groups, output.shape[2], output.shape[3]
-    g.top, g.left = pad
+    (g.stride_y, g.stride_x), (g.top, g.left), (g.dilation_y, g.dilation_x) = stride, pad, dilation
     cdef Py_ssize_t threads = openmp.omp_get_max_threads(), pair = 2 * VECTOR // sizeof(floating)
     cdef Py_ssize_t in_image = input.shape[1] * g.height * g.width, bands, pieces = 1
     cdef bint own
     cdef int lost = 0
     cdef Py_ssize_t total, most, area, extra, first, count, jobs, cuts, group, blocks, job, row, k, near, far, image
-    total = output.shape[0] * ((g.out_height + 3) // 4)
     image = output.shape[1] * g.out_height * g.out_width
-    cdef Grouping w = grouping_float(&g, total) if floating is float else grouping_double(&g, total)
+    cdef Grouping w = grouping_float(&g, output.shape[0]) if floating is float else grouping_double(&g, output.shape[0])
+    total = output.shape[0] * w.tiles_y
     area = group_area_float(&w) if floating is float else group_area_double(&w)
     # Threads that share tiles read each other's caches, so each has its own where there are enough to be worth its transform of
     # the weights. In whole groups, as many rows of tiles at a time as the caches hold.
@@ -114,7 +117,7 @@ def conv2d(
     area *= min(most, bands) * w.parts
     area = apart(area)
     most *= w.rows
-    extra = apart(winograd_work_float(&w) if floating is float else winograd_work_double(&w))
+    extra = apart(winograd_work_float(&g, &w) if floating is float else winograd_work_double(&g, &w))
     # Counted here: a view takes longer to say how many bytes it has.
     needed = area * (threads if own else 1) + threads * extra + output.shape[0] * (in_image + image)
     checks.require_memory(needed * sizeof(floating), "Winograd's tiles, products and weights")
@@ -150,12 +153,12 @@ def conv2d(
                     if floating is float:
                         transform_tiles_float(
                             &g, &w, &input[(first + row) // w.tiles_y, group * g.channels, 0, 0], job % w.blocks,
-                            (first + row) % w.tiles_y * 4 - g.top, row, tiles, work + threadid() * extra,
+                            row_of(&g, &w, (first + row) % w.tiles_y), row, tiles, work + threadid() * extra,
                         )
                     else:
                         transform_tiles_double(
                             &g, &w, &input[(first + row) // w.tiles_y, group * g.channels, 0, 0], job % w.blocks,
-                            (first + row) % w.tiles_y * 4 - g.top, row, tiles, work + threadid() * extra,
+                            row_of(&g, &w, (first + row) % w.tiles_y), row, tiles, work + threadid() * extra,
                         )
                 # A block of output channels, cut where there are too few of them for the threads.
                 jobs = (count + w.rows - 1) // w.rows * w.parts

@@ -9,21 +9,44 @@
 #define DEPTH 8          /* ... while weights are transformed for so many blocks of input channels at a time */
 
 /* How tiles go together. A group, of `size` tiles at most, is multiplied at once; it holds whole rows of tiles, `rows` of them, or
-   one of `parts` pieces of a row. */
+   one of `parts` pieces of a row. A tile's outputs, whose pixels lie `dilation` apart, lie `apart_y` rows and `apart_x` columns apart; between
+   them lie those of other tiles, so that as many tiles side by side have whole neighbourhoods of outputs, as each piece of a row has. */
 typedef struct {
-    ptrdiff_t tiles_x, tiles_y, size, rows, parts, blocks; /* blocks: of LANES input channels */
+    ptrdiff_t tiles_x, tiles_y, size, rows, parts, blocks, apart_y, apart_x; /* blocks: of LANES input channels */
 } Grouping;
+
+/* Tiles along an axis of `outputs` outputs, and the first output of the tile-th. */
+static ptrdiff_t tiles_along(ptrdiff_t outputs, ptrdiff_t apart)
+{
+    const ptrdiff_t left = outputs % (4 * apart);
+    return outputs / (4 * apart) * apart + (left < apart ? left : apart);
+}
+static ptrdiff_t begin_of(ptrdiff_t tile, ptrdiff_t apart) { return tile / apart * 4 * apart + tile % apart; }
+
+/* The first input row that the row-th row of an image's tiles sees. */
+static ptrdiff_t row_of(const Shape *g, const Grouping *w, ptrdiff_t row) { return begin_of(row, w->apart_y) * g->stride_y - g->top; }
+
+/* Input columns that `tiles` tiles side by side see, the first of which begins a neighbourhood. */
+static ptrdiff_t columns_seen(const Shape *g, const Grouping *w, ptrdiff_t tiles)
+{
+    return begin_of(tiles - 1, w->apart_x) * g->stride_x + 5 * g->dilation_x + 1;
+}
 #endif
 
-/* Groups as even and as full as they can be, for `count` rows of tiles. */
-static Grouping NAME(grouping)(const Shape *g, ptrdiff_t count)
+/* Groups as even and as full as they can be, for all rows of tiles of `images` images. */
+static Grouping NAME(grouping)(const Shape *g, ptrdiff_t images)
 {
-    Grouping w = {(g->out_width + 3) / 4, (g->out_height + 3) / 4, 0, 1, 1, (g->channels + LANES - 1) / LANES};
+    const ptrdiff_t apart_y = g->dilation_y / g->stride_y, apart_x = g->dilation_x / g->stride_x;
+    Grouping w = {.rows = 1, .parts = 1, .blocks = (g->channels + LANES - 1) / LANES, .apart_y = apart_y, .apart_x = apart_x};
+    w.tiles_x = tiles_along(g->out_width, apart_x);
+    w.tiles_y = tiles_along(g->out_height, apart_y);
     if (w.tiles_x > TILE) {
-        w.parts = (w.tiles_x + TILE - 1) / TILE;
-        w.size = (w.tiles_x + w.parts - 1) / w.parts;
+        const ptrdiff_t most = TILE / apart_x, neighbourhoods = (w.tiles_x + apart_x - 1) / apart_x;
+        w.parts = (neighbourhoods + most - 1) / most;
+        w.size = (neighbourhoods + w.parts - 1) / w.parts * apart_x;
+        w.parts = (w.tiles_x + w.size - 1) / w.size;
     } else {
-        const ptrdiff_t most = TILE / w.tiles_x, groups = (count + most - 1) / most;
+        const ptrdiff_t most = TILE / w.tiles_x, count = images * w.tiles_y, groups = (count + most - 1) / most;
         w.rows = (count + groups - 1) / groups;
         w.size = w.rows * w.tiles_x;
     }
@@ -40,9 +63,11 @@ static ptrdiff_t NAME(group_area)(const Grouping *w) { return 36 * AREA(w); }
 static ptrdiff_t NAME(factors_area)(const Grouping *w) { return 36 * STEP(w->blocks); }
 
 /* Elements of work a thread: transformed weights, then products and outputs, or lines of the image. */
-static ptrdiff_t NAME(winograd_work)(const Grouping *w)
+#define LINE(g, w) ((columns_seen(g, w, CHUNK / (w)->apart_x * (w)->apart_x) + LANES) * LANES) /* of the image: what a chunk of tiles sees */
+#define WIDE(w) ((4 * ((w)->size + (w)->apart_x) + LANES) * LANES) /* a row of a group's outputs */
+static ptrdiff_t NAME(winograd_work)(const Shape *g, const Grouping *w)
 {
-    const ptrdiff_t out = FEW * 36 * w->size * PAIR + 4 * (4 * w->size + LANES) * LANES, in = 6 * (4 * CHUNK + 2 + LANES) * LANES;
+    const ptrdiff_t out = FEW * 36 * w->size * PAIR + 4 * WIDE(w), in = 6 * LINE(g, w);
     return NAME(factors_area)(w) + (out > in ? out : in);
 }
 
@@ -127,15 +152,16 @@ static void NAME(transform_weights)(const Shape *g, const REAL *weight, ptrdiff_
 static void NAME(transform_tiles)(const Shape *g, const Grouping *w, const REAL *input, ptrdiff_t block, ptrdiff_t y, ptrdiff_t row,
                                   REAL *groups, REAL *lines)
 {
-    const ptrdiff_t pixels = g->height * g->width, pitch = (4 * CHUNK + 2 + LANES) * LANES, far = AREA(w);
+    const ptrdiff_t pixels = g->height * g->width, pitch = LINE(g, w), far = AREA(w), chunk = CHUNK / w->apart_x * w->apart_x;
     const ptrdiff_t channels = g->channels - block * LANES < LANES ? g->channels - block * LANES : LANES;
-    for (ptrdiff_t first = 0; first < w->tiles_x; first += CHUNK) {
-        const ptrdiff_t tiles = w->tiles_x - first < CHUNK ? w->tiles_x - first : CHUNK, columns = 4 * tiles + 2;
-        const ptrdiff_t x = 4 * first - g->left;
+    for (ptrdiff_t first = 0; first < w->tiles_x; first += chunk) {
+        const ptrdiff_t tiles = w->tiles_x - first < chunk ? w->tiles_x - first : chunk, columns = columns_seen(g, w, tiles);
+        const ptrdiff_t x = 4 * first * g->stride_x - g->left;
         for (int i = 0; i < 6; i++) {
             REAL *line = lines + i * pitch;
-            const REAL *from = input + block * LANES * pixels + (y + i) * g->width + x;
-            if (y + i < 0 || y + i >= g->height) {
+            const ptrdiff_t at = y + i * g->dilation_y;
+            const REAL *from = input + block * LANES * pixels + at * g->width + x;
+            if (at < 0 || at >= g->height) {
                 memset(line, 0, columns * LANES * sizeof(REAL));
                 continue;
             }
@@ -159,11 +185,12 @@ static void NAME(transform_tiles)(const Shape *g, const Grouping *w, const REAL 
         for (ptrdiff_t tile = 0; tile < tiles; tile++) {
             const ptrdiff_t column = first + tile, group = row / w->rows * w->parts + column / w->size * (w->parts > 1);
             const ptrdiff_t place = w->parts > 1 ? column % w->size : row % w->rows * w->tiles_x + column;
+            const REAL *begin = lines + begin_of(tile, w->apart_x) * g->stride_x * LANES;
             REAL *to = groups + group * 36 * far + (block * w->size + place) * LANES;
             _Pragma("GCC unroll 6") for (int i = 0; i < 6; i++)
             {
                 V d[6], t[6];
-                _Pragma("GCC unroll 6") for (int j = 0; j < 6; j++) d[j] = NAME(load)(lines + i * pitch + (4 * tile + j) * LANES);
+                _Pragma("GCC unroll 6") for (int j = 0; j < 6; j++) d[j] = NAME(load)(begin + i * pitch + j * g->dilation_x * LANES);
                 NAME(forward6)(d, t);
                 _Pragma("GCC unroll 6") for (int j = 0; j < 6; j++) NAME(store)(to + (6 * i + j) * far, t[j]);
             }
@@ -259,13 +286,14 @@ static void (*const NAME(multiplies)[][2])(ptrdiff_t, ptrdiff_t, const REAL *, c
 static int NAME(transform_products)(const Shape *g, const Grouping *w, const REAL *products, ptrdiff_t tiles, ptrdiff_t outputs,
                                      ptrdiff_t height, ptrdiff_t width, const REAL *bias, REAL *output, REAL *wide)
 {
-    const ptrdiff_t far = w->size * PAIR, pitch = (4 * w->size + LANES) * LANES, pixels = g->out_height * g->out_width;
+    const ptrdiff_t far = w->size * PAIR, pitch = WIDE(w), pixels = g->out_height * g->out_width;
     V nothing = {0}; /* a sum of zeros, as long as all is finite */
     REAL sum = 0;
     for (int half = 0; half * LANES < outputs; half++) {
         const V start = NAME(load_some)(bias + half * LANES, 0, outputs - half * LANES);
         for (ptrdiff_t tile = 0; tile < tiles; tile++) {
             const REAL *from = products + tile * PAIR + half * LANES;
+            REAL *to = wide + begin_of(tile, w->apart_x) * LANES;
             V rows[6][4];
             _Pragma("GCC unroll 6") for (int i = 0; i < 6; i++)
             {
@@ -281,13 +309,13 @@ static int NAME(transform_products)(const Shape *g, const Grouping *w, const REA
                 _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++)
                 {
                     nothing += (y[i] + start) * NAME(splat)(0);
-                    NAME(store)(wide + i * pitch + (4 * tile + j) * LANES, y[i] + start);
+                    NAME(store)(to + i * pitch + j * w->apart_x * LANES, y[i] + start);
                 }
             }
         }
         for (int i = 0; i < height; i++)
             for (ptrdiff_t q = 0; q < width; q += LANES) {
-                REAL *to = output + half * LANES * pixels + i * g->out_width + q;
+                REAL *to = output + half * LANES * pixels + i * w->apart_y * g->out_width + q;
                 V rows[LANES];
                 _Pragma("GCC unroll 16") for (int c = 0; c < LANES; c++) rows[c] = NAME(load)(wide + i * pitch + (q + c) * LANES);
                 NAME(transpose)(rows);
@@ -309,8 +337,8 @@ static int NAME(outputs_of)(const Shape *g, const Grouping *w, const REAL *produ
     const ptrdiff_t column = group % w->parts * w->size;
     int lost = 0;
     for (ptrdiff_t r = 0; r < rows; r++) {
-        const ptrdiff_t n = (row + r) / w->tiles_y, y = (row + r) % w->tiles_y * 4;
-        const ptrdiff_t height = g->out_height - y < 4 ? g->out_height - y : 4;
+        const ptrdiff_t n = (row + r) / w->tiles_y, y = begin_of((row + r) % w->tiles_y, w->apart_y);
+        const ptrdiff_t left = (g->out_height - y + w->apart_y - 1) / w->apart_y, height = left < 4 ? left : 4;
         const ptrdiff_t width = g->out_width - 4 * column < 4 * tiles ? g->out_width - 4 * column : 4 * tiles;
         lost |= NAME(transform_products)(g, w, products + r * w->tiles_x * PAIR, tiles, outputs, height, width, bias,
                                          output + n * image + y * g->out_width + 4 * column, wide);
@@ -360,7 +388,7 @@ static int NAME(all)(const Shape *g, const Grouping *w, const REAL *input, ptrdi
     const ptrdiff_t groups = (count + w->rows - 1) / w->rows * w->parts;
     for (ptrdiff_t r = row; r < row + count; r++)
         for (ptrdiff_t block = 0; block < w->blocks; block++)
-            NAME(transform_tiles)(g, w, input + r / w->tiles_y * in_image, block, r % w->tiles_y * 4 - g->top, r - row, tiles, work);
+            NAME(transform_tiles)(g, w, input + r / w->tiles_y * in_image, block, row_of(g, w, r % w->tiles_y), r - row, tiles, work);
     int lost = 0;
     for (ptrdiff_t k = 0; k < g->outputs; k += PAIR)
         lost |= NAME(finish)(g, w, tiles, weight + k * g->channels * 9, packed ? packed + k / PAIR * NAME(factors_area)(w) : NULL, 0,
