@@ -41,6 +41,7 @@ def calls(draw, name):
     if name.endswith("winograd"):
         kernel, settings = (3, 3), {}
     if name == "cpu.cython_winograd":
+        kernel = draw(st.one_of(st.just((3, 3)), st.tuples(*[st.sampled_from([3, 5, 7, 9])] * 2)))
         settings["stride"] = draw(st.one_of(st.just((1, 1)), st.tuples(*[st.integers(1, 3)] * 2)))
         settings["dilation"] = tuple(stride * draw(st.integers(1, 4)) for stride in settings["stride"])
     spread = np.broadcast_to(settings.get("dilation", 1), 2).tolist()

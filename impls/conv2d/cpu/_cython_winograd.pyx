@@ -33,7 +33,7 @@ cdef extern from *:
         Py_ssize_t channels, height, width, outputs, out_height, out_width, taps_y, taps_x
         Py_ssize_t stride_y, stride_x, dilation_y, dilation_x, top, left
     ctypedef struct Grouping:
-        Py_ssize_t tiles_x, tiles_y, size, rows, parts, blocks, apart_y, apart_x
+        Py_ssize_t tiles_x, tiles_y, size, rows, parts, apart_y, apart_x, blocks, deep, across
     Py_ssize_t row_of(const Shape*, const Grouping*, Py_ssize_t) nogil
     Grouping grouping_float(const Shape*, Py_ssize_t) nogil
     Grouping grouping_double(const Shape*, Py_ssize_t) nogil
@@ -43,8 +43,8 @@ cdef extern from *:
     Py_ssize_t factors_area_double(const Grouping*) nogil
     Py_ssize_t winograd_work_float(const Shape*, const Grouping*) nogil
     Py_ssize_t winograd_work_double(const Shape*, const Grouping*) nogil
-    void transform_weights_float(const Shape*, const float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, float*) nogil
-    void transform_weights_double(const Shape*, const double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, double*) nogil
+    void transform_weights_float(const Shape*, const Grouping*, const float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, float*) nogil
+    void transform_weights_double(const Shape*, const Grouping*, const double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, double*) nogil
     void transform_tiles_float(const Shape*, const Grouping*, const float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, float*, float*) nogil
     void transform_tiles_double(const Shape*, const Grouping*, const double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, double*, double*) nogil
     int finish_float(const Shape*, const Grouping*, const float*, const float*, const float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, const float*, float*, Py_ssize_t, float*) nogil
@@ -61,9 +61,10 @@ cdef Py_ssize_t ENOUGH = 24  # tiles of a thread
 
 
 def pack(const floating[:, :, :, ::1] weight, Py_ssize_t groups):
-    """The weight (K, C/g, 3, 3) transformed: a row for each block of output channels of each group."""
+    """The weight (K, C/g, R, S) transformed: a row for each block of output channels of each group."""
     cdef Shape g
     g.channels, g.out_height, g.out_width = weight.shape[1], 1, 1
+    g.taps_y, g.taps_x = weight.shape[2], weight.shape[3]
     g.stride_y = g.stride_x = g.dilation_y = g.dilation_x = 1
     cdef Grouping w = grouping_float(&g, 1) if floating is float else grouping_double(&g, 1)
     cdef Py_ssize_t pair = 2 * VECTOR // sizeof(floating), outputs = weight.shape[0] // groups, job, k, count
@@ -75,9 +76,9 @@ def pack(const floating[:, :, :, ::1] weight, Py_ssize_t groups):
         k = job % blocks * pair
         count = min(pair, outputs - k)
         if floating is float:
-            transform_weights_float(&g, &weight[job // blocks * outputs + k, 0, 0, 0], count, 0, w.blocks, &packed[job, 0])
+            transform_weights_float(&g, &w, &weight[job // blocks * outputs + k, 0, 0, 0], count, 0, w.blocks, &packed[job, 0])
         else:
-            transform_weights_double(&g, &weight[job // blocks * outputs + k, 0, 0, 0], count, 0, w.blocks, &packed[job, 0])
+            transform_weights_double(&g, &w, &weight[job // blocks * outputs + k, 0, 0, 0], count, 0, w.blocks, &packed[job, 0])
     return np.asarray(packed)
 
 
@@ -94,6 +95,7 @@ def conv2d(
     cdef Shape g
     g.channels, g.height, g.width = weight.shape[1], input.shape[2], input.shape[3]
     g.outputs, g.out_height, g.out_width = output.shape[1] // groups, output.shape[2], output.shape[3]
+    g.taps_y, g.taps_x = weight.shape[2], weight.shape[3]
     (g.stride_y, g.stride_x), (g.top, g.left), (g.dilation_y, g.dilation_x) = stride, pad, dilation
     cdef Py_ssize_t threads = openmp.omp_get_max_threads(), pair = 2 * VECTOR // sizeof(floating)
     cdef Py_ssize_t in_image = input.shape[1] * g.height * g.width, bands, pieces = 1

@@ -12,7 +12,10 @@
    one of `parts` pieces of a row. A tile's outputs, whose pixels lie `dilation` apart, lie `apart_y` rows and `apart_x` columns apart; between
    them lie those of other tiles, so that as many tiles side by side have whole neighbourhoods of outputs, as each piece of a row has. */
 typedef struct {
-    ptrdiff_t tiles_x, tiles_y, size, rows, parts, blocks, apart_y, apart_x; /* blocks: of LANES input channels */
+    ptrdiff_t tiles_x, tiles_y, size, rows, parts, apart_y, apart_x;
+    /* Larger kernels are cut into pieces of 3x3 taps, `across` of them side by side: each sees the image from another pixel on, and is summed
+       like more input channels. blocks: of LANES channels, of all pieces; deep: of one. */
+    ptrdiff_t blocks, deep, across;
 } Grouping;
 
 /* Tiles along an axis of `outputs` outputs, and the first output of the tile-th. */
@@ -37,7 +40,10 @@ static ptrdiff_t columns_seen(const Shape *g, const Grouping *w, ptrdiff_t tiles
 static Grouping NAME(grouping)(const Shape *g, ptrdiff_t images)
 {
     const ptrdiff_t apart_y = g->dilation_y / g->stride_y, apart_x = g->dilation_x / g->stride_x;
-    Grouping w = {.rows = 1, .parts = 1, .blocks = (g->channels + LANES - 1) / LANES, .apart_y = apart_y, .apart_x = apart_x};
+    Grouping w = {.rows = 1, .parts = 1, .apart_y = apart_y, .apart_x = apart_x};
+    w.deep = (g->channels + LANES - 1) / LANES;
+    w.across = (g->taps_x + 2) / 3;
+    w.blocks = w.deep * w.across * ((g->taps_y + 2) / 3);
     w.tiles_x = tiles_along(g->out_width, apart_x);
     w.tiles_y = tiles_along(g->out_height, apart_y);
     if (w.tiles_x > TILE) {
@@ -106,15 +112,34 @@ INLINE void NAME(weights3)(const V g[3], V t[6])
     t[5] = g[2];
 }
 
-/* Fill factors (36, blocks * LANES, PAIR) from the weights (K, C, 3, 3) of `outputs` output channels, at most PAIR, for `blocks` blocks of
-   input channels from `first` on; zeros for channels beyond, but nothing for a vector of outputs that are all beyond. */
-static void NAME(transform_weights)(const Shape *g, const REAL *weight, ptrdiff_t outputs, ptrdiff_t first, ptrdiff_t blocks,
-                                    REAL *factors)
+/* The taps of one piece of the kernel, of LANES channels of LANES outputs, as they lie where the kernel is 3x3: taps (LANES, LANES, 9), zeros for
+   what is not there. weight: the first of `outputs` outputs. */
+static void NAME(cut_out)(const Shape *g, const Grouping *w, const REAL *weight, ptrdiff_t outputs, ptrdiff_t block, REAL *taps)
 {
-    const ptrdiff_t length = g->channels * 9, far = STEP(blocks);
+    const ptrdiff_t piece = block / w->deep, c = block % w->deep * LANES, y = piece / w->across * 3, x = piece % w->across * 3;
+    const ptrdiff_t channels = g->channels - c < LANES ? g->channels - c : LANES, window = g->taps_y * g->taps_x;
+    const ptrdiff_t height = g->taps_y - y < 3 ? g->taps_y - y : 3, width = g->taps_x - x < 3 ? g->taps_x - x : 3;
+    memset(taps, 0, LANES * LANES * 9 * sizeof(REAL));
+    for (ptrdiff_t k = 0; k < LANES && k < outputs; k++)
+        for (ptrdiff_t i = 0; i < channels; i++)
+            for (ptrdiff_t r = 0; r < height; r++)
+                for (ptrdiff_t s = 0; s < width; s++)
+                    taps[(k * LANES + i) * 9 + r * 3 + s] = weight[(k * g->channels + c + i) * window + (y + r) * g->taps_x + x + s];
+}
+
+/* Fill factors (36, blocks * LANES, PAIR) from the weights (K, C, R, S) of `outputs` output channels, at most PAIR, for `blocks` blocks of
+   input channels from `first` on; zeros for channels beyond, but nothing for a vector of outputs that are all beyond. */
+static void NAME(transform_weights)(const Shape *g, const Grouping *w, const REAL *weight, ptrdiff_t outputs, ptrdiff_t first,
+                                    ptrdiff_t blocks, REAL *factors)
+{
+    const ptrdiff_t length = g->channels * g->taps_y * g->taps_x, far = STEP(blocks);
+    const int whole = w->blocks == w->deep;
     for (int half = 0; half * LANES < outputs; half++)
         for (ptrdiff_t block = first; block < first + blocks; block++) {
             V taps[9 * LANES]; /* of LANES channels, as vectors of output channels */
+            REAL piece[9 * LANES * LANES];
+            if (!whole)
+                NAME(cut_out)(g, w, weight + half * LANES * length, outputs - half * LANES, block, piece);
             _Pragma("GCC unroll 1") for (int part = 0; part < 9; part++)
             {
                 const ptrdiff_t at = block * 9 * LANES + part * LANES;
@@ -122,6 +147,10 @@ static void NAME(transform_weights)(const Shape *g, const REAL *weight, ptrdiff_
                 _Pragma("GCC unroll 16") for (int k = 0; k < LANES; k++)
                 {
                     const REAL *from = weight + (half * LANES + k) * length + at;
+                    if (!whole) {
+                        rows[k] = NAME(load)(piece + (k * 9 + part) * LANES);
+                        continue;
+                    }
                     rows[k] = half * LANES + k < outputs ? NAME(load_some)(from, 0, length - at) : (V){0};
                     __builtin_prefetch(from + 9 * LANES); /* more streams than the machine's own prefetcher follows */
                 }
@@ -147,20 +176,21 @@ static void NAME(transform_weights)(const Shape *g, const REAL *weight, ptrdiff_
         }
 }
 
-/* Transform one row of tiles, the row-th of those whose groups begin at `groups`, of LANES channels from block * LANES on.
-   input: the first channel of the group of channels, of the image; y: the tiles' first input row. */
+/* Transform one row of tiles, the row-th of those whose groups begin at `groups`, of the block-th LANES channels.
+   input: the first channel of the group of channels, of the image; y: the tiles' first input row, for the kernel's first piece. */
 static void NAME(transform_tiles)(const Shape *g, const Grouping *w, const REAL *input, ptrdiff_t block, ptrdiff_t y, ptrdiff_t row,
                                   REAL *groups, REAL *lines)
 {
     const ptrdiff_t pixels = g->height * g->width, pitch = LINE(g, w), far = AREA(w), chunk = CHUNK / w->apart_x * w->apart_x;
-    const ptrdiff_t channels = g->channels - block * LANES < LANES ? g->channels - block * LANES : LANES;
+    const ptrdiff_t piece = block / w->deep, c = block % w->deep * LANES, channels = g->channels - c < LANES ? g->channels - c : LANES;
+    y += piece / w->across * 3 * g->dilation_y;
     for (ptrdiff_t first = 0; first < w->tiles_x; first += chunk) {
         const ptrdiff_t tiles = w->tiles_x - first < chunk ? w->tiles_x - first : chunk, columns = columns_seen(g, w, tiles);
-        const ptrdiff_t x = 4 * first * g->stride_x - g->left;
+        const ptrdiff_t x = 4 * first * g->stride_x - g->left + piece % w->across * 3 * g->dilation_x;
         for (int i = 0; i < 6; i++) {
             REAL *line = lines + i * pitch;
             const ptrdiff_t at = y + i * g->dilation_y;
-            const REAL *from = input + block * LANES * pixels + at * g->width + x;
+            const REAL *from = input + c * pixels + at * g->width + x;
             if (at < 0 || at >= g->height) {
                 memset(line, 0, columns * LANES * sizeof(REAL));
                 continue;
@@ -229,55 +259,20 @@ INLINE void NAME(multiply)(const int count, const int vectors, ptrdiff_t size, p
     {                                                                                                                  \
         NAME(multiply)(count, vectors, size, blocks, tiles, factors, products, more);                                  \
     }
-MULTIPLY(1, 1)
-MULTIPLY(1, 2)
-MULTIPLY(2, 1)
-MULTIPLY(2, 2)
-MULTIPLY(3, 1)
-MULTIPLY(3, 2)
-MULTIPLY(4, 1)
-MULTIPLY(4, 2)
-MULTIPLY(5, 1)
-MULTIPLY(5, 2)
-MULTIPLY(6, 1)
-MULTIPLY(6, 2)
+#define BOTH(count) MULTIPLY(count, 1) MULTIPLY(count, 2)
+BOTH(1) BOTH(2) BOTH(3) BOTH(4) BOTH(5) BOTH(6)
 #if TILE == 14
-MULTIPLY(7, 1)
-MULTIPLY(7, 2)
-MULTIPLY(8, 1)
-MULTIPLY(8, 2)
-MULTIPLY(9, 1)
-MULTIPLY(9, 2)
-MULTIPLY(10, 1)
-MULTIPLY(10, 2)
-MULTIPLY(11, 1)
-MULTIPLY(11, 2)
-MULTIPLY(12, 1)
-MULTIPLY(12, 2)
-MULTIPLY(13, 1)
-MULTIPLY(13, 2)
-MULTIPLY(14, 1)
-MULTIPLY(14, 2)
+BOTH(7) BOTH(8) BOTH(9) BOTH(10) BOTH(11) BOTH(12) BOTH(13) BOTH(14)
 #endif
+#undef BOTH
 
 static void (*const NAME(multiplies)[][2])(ptrdiff_t, ptrdiff_t, const REAL *, const REAL *, REAL *, int) = {
-    {NULL, NULL},
-    {NAME(multiply_1_by_1), NAME(multiply_1_by_2)},
-    {NAME(multiply_2_by_1), NAME(multiply_2_by_2)},
-    {NAME(multiply_3_by_1), NAME(multiply_3_by_2)},
-    {NAME(multiply_4_by_1), NAME(multiply_4_by_2)},
-    {NAME(multiply_5_by_1), NAME(multiply_5_by_2)},
-    {NAME(multiply_6_by_1), NAME(multiply_6_by_2)},
+#define BOTH(count) [count] = {NAME(multiply_##count##_by_1), NAME(multiply_##count##_by_2)},
+    BOTH(1) BOTH(2) BOTH(3) BOTH(4) BOTH(5) BOTH(6)
 #if TILE == 14
-    {NAME(multiply_7_by_1), NAME(multiply_7_by_2)},
-    {NAME(multiply_8_by_1), NAME(multiply_8_by_2)},
-    {NAME(multiply_9_by_1), NAME(multiply_9_by_2)},
-    {NAME(multiply_10_by_1), NAME(multiply_10_by_2)},
-    {NAME(multiply_11_by_1), NAME(multiply_11_by_2)},
-    {NAME(multiply_12_by_1), NAME(multiply_12_by_2)},
-    {NAME(multiply_13_by_1), NAME(multiply_13_by_2)},
-    {NAME(multiply_14_by_1), NAME(multiply_14_by_2)},
+    BOTH(7) BOTH(8) BOTH(9) BOTH(10) BOTH(11) BOTH(12) BOTH(13) BOTH(14)
 #endif
+#undef BOTH
 };
 
 /* The outputs of `tiles` tiles side by side, from the products of the first of them on: bias and output at the first of `outputs`
@@ -362,7 +357,7 @@ static int NAME(finish)(const Shape *g, const Grouping *w, const REAL *groups, c
         const ptrdiff_t blocks = w->blocks - block < depth ? w->blocks - block : depth;
         const REAL *factors = packed ? packed : work;
         if (!packed)
-            NAME(transform_weights)(g, weight, outputs, block, blocks, work);
+            NAME(transform_weights)(g, w, weight, outputs, block, blocks, work);
         for (ptrdiff_t group = first; group < last; group++) {
             const ptrdiff_t begin = group / w->parts * w->rows, column = group % w->parts * w->size;
             const ptrdiff_t rows = count - begin < w->rows ? count - begin : w->rows;
@@ -391,7 +386,7 @@ static int NAME(all)(const Shape *g, const Grouping *w, const REAL *input, ptrdi
             NAME(transform_tiles)(g, w, input + r / w->tiles_y * in_image, block, row_of(g, w, r % w->tiles_y), r - row, tiles, work);
     int lost = 0;
     for (ptrdiff_t k = 0; k < g->outputs; k += PAIR)
-        lost |= NAME(finish)(g, w, tiles, weight + k * g->channels * 9, packed ? packed + k / PAIR * NAME(factors_area)(w) : NULL, 0,
+        lost |= NAME(finish)(g, w, tiles, weight + k * g->channels * g->taps_y * g->taps_x, packed ? packed + k / PAIR * NAME(factors_area)(w) : NULL, 0,
                              groups, row, count, g->outputs - k < PAIR ? g->outputs - k : PAIR, bias + k,
                              output + k * g->out_height * g->out_width, image, work);
     return lost;
