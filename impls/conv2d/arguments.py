@@ -113,8 +113,7 @@ def outside(
 
 
 def apart(stride: Pair, dilation: Pair) -> tuple[float, float]:
-    """How many outputs further the one lies, along each axis, that sees the next tap's pixel through this tap; a fraction where
-    that is none."""
+    """How many outputs on, along each axis, lies the one whose first tap sees what this one's second does, or a fraction."""
     return dilation[0] / stride[0], dilation[1] / stride[1]
 
 

@@ -51,7 +51,7 @@ class Problem(NamedTuple):
 
     @property
     def plain(self) -> bool:
-        """Whether the kernel is 3x3 and Winograd's transforms can compute it, of neighbours as of pixels some outputs apart."""
+        """Whether it is 3x3 and Winograd's transforms can compute it, of neighbours as of pixels some outputs apart."""
         return self.weight[2:] == (3, 3) and APART.issuperset(arguments.apart(self.stride, self.dilation))
 
     def __str__(self) -> str:

@@ -41,7 +41,8 @@ def _conv2d(input, weight, packed, bias, stride, padding, dilation, groups):
     output = np.empty(output_shape(input.shape, weight.shape, stride, padding, dilation), input.dtype)
     if len(input):
         start = np.zeros(len(weight), input.dtype) if bias is None else np.ascontiguousarray(bias)
-        arrays = np.ascontiguousarray(input), np.ascontiguousarray(weight)
-        if not _cython_winograd.conv2d(*arrays, start, output, stride, (padding[0][0], padding[1][0]), dilation, groups, packed):
+        arrays = np.ascontiguousarray(input), np.ascontiguousarray(weight), start, output
+        before = padding[0][0], padding[1][0]
+        if not _cython_winograd.conv2d(*arrays, stride, before, dilation, groups, packed):
             return geometry.by_definition(input, weight, bias, stride, padding, dilation, groups)
     return output
