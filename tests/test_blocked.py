@@ -41,9 +41,10 @@ def calls(draw, name):
     if name.endswith("winograd"):
         kernel, settings = (3, 3), {}
     if name == "cpu.cython_winograd":
-        kernel = draw(st.one_of(st.just((3, 3)), st.tuples(*[st.sampled_from([3, 5, 7, 9])] * 2)))
-        settings["stride"] = draw(st.one_of(st.just((1, 1)), st.tuples(*[st.integers(1, 3)] * 2)))
-        settings["dilation"] = tuple(stride * draw(st.integers(1, 4)) for stride in settings["stride"])
+        kernel = draw(st.one_of(st.just((3, 3)), st.tuples(*[st.integers(2, 9)] * 2)))
+        steps = [(stride, stride * apart) for stride in (1, 2, 3) for apart in (1, 2, 3, 4)] + [(2, 1), (4, 2)]
+        along = draw(st.one_of(st.just([(1, 1)] * 2), st.lists(st.sampled_from(steps), min_size=2, max_size=2)))
+        settings["stride"], settings["dilation"] = zip(*along, strict=True)
     spread = np.broadcast_to(settings.get("dilation", 1), 2).tolist()
     padding = tuple(draw(st.integers(0, 4)) for _ in kernel)
     least = [max(1, far * (taps - 1) + 1 - 2 * before) for far, taps, before in zip(spread, kernel, padding, strict=True)]

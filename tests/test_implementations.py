@@ -292,10 +292,16 @@ def calls(draw, limits):
         only = limits.get(argument)
         return draw(strategy if only is None else st.sampled_from(sorted(only)) if isinstance(only, set) else st.just(only))
 
+    def sides(only):
+        return st.tuples(*[st.integers(1, 4) if only is None else st.sampled_from(sorted(only))] * 2)
+
     groups = among("groups", st.integers(1, 3))
     stride = among("stride", pair(1, 4) if draw(st.booleans()) else st.sampled_from((1, (1, 1))))
     dilation = among("dilation", pair(1, 3) if draw(st.booleans()) else st.just(1))
-    kernel = among("kernel", st.tuples(st.integers(1, 4), st.integers(1, 4)))
+    if apart := limits.get("dilation/stride"):
+        fitting = [(step, far) for step in range(1, 5) for far in range(1, 4) if far / step in apart]
+        stride, dilation = zip(*(draw(st.sampled_from(fitting)) for _ in range(2)), strict=True)
+    kernel = draw(sides(only) if isinstance(only := limits.get("kernel"), set | None) else st.just(only))
     words = ("valid", "same", "same") if stride in (1, (1, 1)) else ("valid",)
     padding = draw(pair(0, 4) if draw(st.booleans()) else st.sampled_from(words))
     steps = dilation if isinstance(dilation, tuple | list) else (dilation, dilation)

@@ -33,7 +33,7 @@ cdef extern from *:
         Py_ssize_t channels, height, width, outputs, out_height, out_width, taps_y, taps_x
         Py_ssize_t stride_y, stride_x, dilation_y, dilation_x, top, left
     ctypedef struct Grouping:
-        Py_ssize_t tiles_x, tiles_y, size, rows, parts, apart_y, apart_x, blocks, deep, across
+        Py_ssize_t tiles_x, tiles_y, size, rows, parts, deep, reads
     Py_ssize_t row_of(const Shape*, const Grouping*, Py_ssize_t) nogil
     Grouping grouping_float(const Shape*, Py_ssize_t) nogil
     Grouping grouping_double(const Shape*, Py_ssize_t) nogil
@@ -57,15 +57,17 @@ cdef extern from *:
         VECTOR
 
 cdef Py_ssize_t WORK = 4 << 20  # bytes of transformed tiles
+cdef Py_ssize_t AT_ONCE = 96  # tiles that are worth a transform of the weights, for which there may be more bytes
+cdef Py_ssize_t MOST = 16 << 20  # up to so many
 cdef Py_ssize_t ENOUGH = 24  # tiles of a thread
 
 
-def pack(const floating[:, :, :, ::1] weight, Py_ssize_t groups):
-    """The weight (K, C/g, R, S) transformed: a row for each block of output channels of each group."""
+def pack(const floating[:, :, :, ::1] weight, stride, dilation, Py_ssize_t groups):
+    """The weight (K, C/g, R, S) transformed: a row for each block of output channels of each group; stride and dilation pairs."""
     cdef Shape g
     g.channels, g.out_height, g.out_width = weight.shape[1], 1, 1
     g.taps_y, g.taps_x = weight.shape[2], weight.shape[3]
-    g.stride_y = g.stride_x = g.dilation_y = g.dilation_x = 1
+    (g.stride_y, g.stride_x), (g.dilation_y, g.dilation_x) = stride, dilation
     cdef Grouping w = grouping_float(&g, 1) if floating is float else grouping_double(&g, 1)
     cdef Py_ssize_t pair = 2 * VECTOR // sizeof(floating), outputs = weight.shape[0] // groups, job, k, count
     cdef Py_ssize_t blocks = (outputs + pair - 1) // pair
@@ -76,9 +78,9 @@ def pack(const floating[:, :, :, ::1] weight, Py_ssize_t groups):
         k = job % blocks * pair
         count = min(pair, outputs - k)
         if floating is float:
-            transform_weights_float(&g, &w, &weight[job // blocks * outputs + k, 0, 0, 0], count, 0, w.blocks, &packed[job, 0])
+            transform_weights_float(&g, &w, &weight[job // blocks * outputs + k, 0, 0, 0], count, 0, w.deep, &packed[job, 0])
         else:
-            transform_weights_double(&g, &w, &weight[job // blocks * outputs + k, 0, 0, 0], count, 0, w.blocks, &packed[job, 0])
+            transform_weights_double(&g, &w, &weight[job // blocks * outputs + k, 0, 0, 0], count, 0, w.deep, &packed[job, 0])
     return np.asarray(packed)
 
 
@@ -86,10 +88,10 @@ def conv2d(
     const floating[:, :, :, ::1] input, const floating[:, :, :, ::1] weight, const floating[::1] bias,
     floating[:, :, :, ::1] output, stride, pad, dilation, Py_ssize_t groups, const floating[:, ::1] packed=None,
 ):
-    """Fill output (N, K, P, Q); every array C-contiguous and not empty; stride, dilation, a multiple of it, and pad, what lies before the
-    image, pairs.
+    """Fill output (N, K, P, Q); every array C-contiguous and not empty; stride and dilation, one of them a multiple of the other, and
+    pad, what lies before the image, pairs.
 
-    packed: what pack(weight, groups) returned, where that was done before. Returns whether all outputs are finite. Raises
+    packed: what pack() returned for the same stride and dilation, where that was done before. Returns whether all outputs are finite. Raises
     MemoryError where the work does not fit.
     """
     cdef Shape g
@@ -110,7 +112,8 @@ def conv2d(
     # the weights. In whole groups, as many rows of tiles at a time as the caches hold.
     bands = (total + w.rows - 1) // w.rows
     own = total * w.tiles_x >= ENOUGH * threads or groups >= 4 * threads or (groups > 1 and groups % threads == 0)
-    most = max(1, WORK // (area * w.parts * sizeof(floating) * (threads if own else 1)))
+    most = max(WORK, min(AT_ONCE // w.size * area * <Py_ssize_t> sizeof(floating) * (threads if own else 1), MOST))
+    most = max(1, most // (area * w.parts * sizeof(floating) * (threads if own else 1)))
     if own:
         pieces = (bands + most - 1) // most
         if groups < 4 * threads and groups % threads:
@@ -150,16 +153,16 @@ def conv2d(
         for group in range(0 if own else groups):
             for first in range(0, total, most):
                 count = min(most, total - first)
-                for job in prange(count * w.blocks, nogil=True, schedule="static", num_threads=threads):
-                    row = job // w.blocks
+                for job in prange(count * w.reads, nogil=True, schedule="static", num_threads=threads):
+                    row = job // w.reads
                     if floating is float:
                         transform_tiles_float(
-                            &g, &w, &input[(first + row) // w.tiles_y, group * g.channels, 0, 0], job % w.blocks,
+                            &g, &w, &input[(first + row) // w.tiles_y, group * g.channels, 0, 0], job % w.reads,
                             row_of(&g, &w, (first + row) % w.tiles_y), row, tiles, work + threadid() * extra,
                         )
                     else:
                         transform_tiles_double(
-                            &g, &w, &input[(first + row) // w.tiles_y, group * g.channels, 0, 0], job % w.blocks,
+                            &g, &w, &input[(first + row) // w.tiles_y, group * g.channels, 0, 0], job % w.reads,
                             row_of(&g, &w, (first + row) % w.tiles_y), row, tiles, work + threadid() * extra,
                         )
                 # A block of output channels, cut where there are too few of them for the threads.

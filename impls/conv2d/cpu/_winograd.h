@@ -1,81 +1,12 @@
 /* Winograd's F(4x4, 3x3) for one type of element, a vector of channels at a time: see cpu.cython_winograd, and _vectors.h for REAL
    and NAME. Lavin and Gray, arXiv 1509.09308; the points 0, 1, -1, 2, -2 and infinity. */
 
+#include "_winograd_tiles.h"
+
 #ifndef CONVBENCH_WINOGRAD
 #define CONVBENCH_WINOGRAD
-#define PAIR (2 * LANES) /* output channels at a time */
-#define CHUNK 16         /* tiles of a row that are transformed at a time */
-#define FEW 4            /* groups of tiles whose products are all held ... */
-#define DEPTH 8          /* ... while weights are transformed for so many blocks of input channels at a time */
-
-/* How tiles go together. A group, of `size` tiles at most, is multiplied at once; it holds whole rows of tiles, `rows` of them, or
-   one of `parts` pieces of a row. A tile's outputs, whose pixels lie `dilation` apart, lie `apart_y` rows and `apart_x` columns apart; between
-   them lie those of other tiles, so that as many tiles side by side have whole neighbourhoods of outputs, as each piece of a row has. */
-typedef struct {
-    ptrdiff_t tiles_x, tiles_y, size, rows, parts, apart_y, apart_x;
-    /* Larger kernels are cut into pieces of 3x3 taps, `across` of them side by side: each sees the image from another pixel on, and is summed
-       like more input channels. blocks: of LANES channels, of all pieces; deep: of one. */
-    ptrdiff_t blocks, deep, across;
-} Grouping;
-
-/* Tiles along an axis of `outputs` outputs, and the first output of the tile-th. */
-static ptrdiff_t tiles_along(ptrdiff_t outputs, ptrdiff_t apart)
-{
-    const ptrdiff_t left = outputs % (4 * apart);
-    return outputs / (4 * apart) * apart + (left < apart ? left : apart);
-}
-static ptrdiff_t begin_of(ptrdiff_t tile, ptrdiff_t apart) { return tile / apart * 4 * apart + tile % apart; }
-
-/* The first input row that the row-th row of an image's tiles sees. */
-static ptrdiff_t row_of(const Shape *g, const Grouping *w, ptrdiff_t row) { return begin_of(row, w->apart_y) * g->stride_y - g->top; }
-
-/* Input columns that `tiles` tiles side by side see, the first of which begins a neighbourhood. */
-static ptrdiff_t columns_seen(const Shape *g, const Grouping *w, ptrdiff_t tiles)
-{
-    return begin_of(tiles - 1, w->apart_x) * g->stride_x + 5 * g->dilation_x + 1;
-}
+#define MOST_TAPS 81 /* of a kernel */
 #endif
-
-/* Groups as even and as full as they can be, for all rows of tiles of `images` images. */
-static Grouping NAME(grouping)(const Shape *g, ptrdiff_t images)
-{
-    const ptrdiff_t apart_y = g->dilation_y / g->stride_y, apart_x = g->dilation_x / g->stride_x;
-    Grouping w = {.rows = 1, .parts = 1, .apart_y = apart_y, .apart_x = apart_x};
-    w.deep = (g->channels + LANES - 1) / LANES;
-    w.across = (g->taps_x + 2) / 3;
-    w.blocks = w.deep * w.across * ((g->taps_y + 2) / 3);
-    w.tiles_x = tiles_along(g->out_width, apart_x);
-    w.tiles_y = tiles_along(g->out_height, apart_y);
-    if (w.tiles_x > TILE) {
-        const ptrdiff_t most = TILE / apart_x, neighbourhoods = (w.tiles_x + apart_x - 1) / apart_x;
-        w.parts = (neighbourhoods + most - 1) / most;
-        w.size = (neighbourhoods + w.parts - 1) / w.parts * apart_x;
-        w.parts = (w.tiles_x + w.size - 1) / w.size;
-    } else {
-        const ptrdiff_t most = TILE / w.tiles_x, count = images * w.tiles_y, groups = (count + most - 1) / most;
-        w.rows = (count + groups - 1) / groups;
-        w.size = w.rows * w.tiles_x;
-    }
-    return w;
-}
-
-/* Elements of a group of transformed tiles: [36][blocks][size][LANES]. A vector more for each of the 36, since stores that lie a
-   power of two apart would all fall into one set of the cache. */
-#define AREA(w) ((w)->blocks * (w)->size * LANES + LANES)
-static ptrdiff_t NAME(group_area)(const Grouping *w) { return 36 * AREA(w); }
-
-/* Elements of transformed weights of PAIR output channels: [36][blocks * LANES][PAIR], and a vector more for the same reason. */
-#define STEP(blocks) ((blocks) * LANES * PAIR + LANES)
-static ptrdiff_t NAME(factors_area)(const Grouping *w) { return 36 * STEP(w->blocks); }
-
-/* Elements of work a thread: transformed weights, then products and outputs, or lines of the image. */
-#define LINE(g, w) ((columns_seen(g, w, CHUNK / (w)->apart_x * (w)->apart_x) + LANES) * LANES) /* of the image: what a chunk of tiles sees */
-#define WIDE(w) ((4 * ((w)->size + (w)->apart_x) + LANES) * LANES) /* a row of a group's outputs */
-static ptrdiff_t NAME(winograd_work)(const Shape *g, const Grouping *w)
-{
-    const ptrdiff_t out = FEW * 36 * w->size * PAIR + 4 * WIDE(w), in = 6 * LINE(g, w);
-    return NAME(factors_area)(w) + (out > in ? out : in);
-}
 
 /* Six numbers along one axis of a tile, transformed; `step` vectors lie between them, `far` between the results. */
 INLINE void NAME(forward6)(const V d[6], V t[6])
@@ -112,84 +43,85 @@ INLINE void NAME(weights3)(const V g[3], V t[6])
     t[5] = g[2];
 }
 
-/* The taps of one piece of the kernel, of LANES channels of LANES outputs, as they lie where the kernel is 3x3: taps (LANES, LANES, 9), zeros for
-   what is not there. weight: the first of `outputs` outputs. */
-static void NAME(cut_out)(const Shape *g, const Grouping *w, const REAL *weight, ptrdiff_t outputs, ptrdiff_t block, REAL *taps)
+/* Transform the weights of one block of input channels and one vector of output channels, `outputs` of them at `weight`, into factors, of
+   `blocks` blocks of channels from `first` on, where each piece of it belongs; whole: the kernel is one piece of 3x3. */
+INLINE void NAME(transform_block)(const Shape *g, const Grouping *w, const REAL *weight, ptrdiff_t outputs, ptrdiff_t block,
+                                  ptrdiff_t first, ptrdiff_t blocks, REAL *factors, const int whole)
 {
-    const ptrdiff_t piece = block / w->deep, c = block % w->deep * LANES, y = piece / w->across * 3, x = piece % w->across * 3;
-    const ptrdiff_t channels = g->channels - c < LANES ? g->channels - c : LANES, window = g->taps_y * g->taps_x;
-    const ptrdiff_t height = g->taps_y - y < 3 ? g->taps_y - y : 3, width = g->taps_x - x < 3 ? g->taps_x - x : 3;
-    memset(taps, 0, LANES * LANES * 9 * sizeof(REAL));
-    for (ptrdiff_t k = 0; k < LANES && k < outputs; k++)
-        for (ptrdiff_t i = 0; i < channels; i++)
-            for (ptrdiff_t r = 0; r < height; r++)
-                for (ptrdiff_t s = 0; s < width; s++)
-                    taps[(k * LANES + i) * 9 + r * 3 + s] = weight[(k * g->channels + c + i) * window + (y + r) * g->taps_x + x + s];
+    const ptrdiff_t taps_x = whole ? 3 : g->taps_x, window = whole ? 9 : g->taps_y * taps_x, pieces = whole ? 1 : w->pieces;
+    const ptrdiff_t length = g->channels * window, far = STEP(pieces * blocks);
+    V taps[(whole ? 9 : MOST_TAPS) * LANES]; /* of LANES channels, as vectors of output channels */
+    _Pragma("GCC unroll 1") for (int part = 0; part < window; part++)
+    {
+        const ptrdiff_t at = (block * window + part) * LANES;
+        V rows[LANES];
+        _Pragma("GCC unroll 16") for (int k = 0; k < LANES; k++)
+        {
+            const REAL *from = weight + k * length + at;
+            rows[k] = k < outputs ? NAME(load_some)(from, 0, length - at) : (V){0};
+            __builtin_prefetch(from + window * LANES); /* more streams than the machine's own prefetcher follows */
+        }
+        NAME(transpose)(rows);
+        _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++) taps[part * LANES + i] = rows[i];
+    }
+    for (ptrdiff_t piece = 0; piece < pieces; piece++) {
+        const ptrdiff_t height = whole ? 3 : taps_down(g, w, piece), width = whole ? 3 : taps_across(g, w, piece);
+        const ptrdiff_t down = whole ? 3 : w->between_y * taps_x, across = whole ? 1 : w->between_x;
+        const V *from = taps + (whole ? 0 : first_down(w, piece) * taps_x + first_across(w, piece));
+        REAL *to = factors + (whole ? block - first : place_of(w, piece, block) - first * pieces) * LANES * PAIR;
+        for (int c = 0; c < LANES; c++, from += window, to += PAIR) {
+            V columns[3][6];
+            _Pragma("GCC unroll 3") for (int s = 0; s < 3; s++)
+            {
+                V column[3];
+                _Pragma("GCC unroll 3") for (int r = 0; r < 3; r++)
+                    column[r] = r < height && s < width ? from[r * down + s * across] : (V){0};
+                NAME(weights3)(column, columns[s]);
+            }
+            _Pragma("GCC unroll 6") for (int i = 0; i < 6; i++)
+            {
+                const V row[3] = {columns[0][i], columns[1][i], columns[2][i]};
+                V t[6];
+                NAME(weights3)(row, t);
+                _Pragma("GCC unroll 6") for (int j = 0; j < 6; j++) NAME(store)(to + (6 * i + j) * far, t[j]);
+            }
+        }
+    }
 }
 
-/* Fill factors (36, blocks * LANES, PAIR) from the weights (K, C, R, S) of `outputs` output channels, at most PAIR, for `blocks` blocks of
-   input channels from `first` on; zeros for channels beyond, but nothing for a vector of outputs that are all beyond. */
+/* Fill factors (36, pieces * blocks * LANES, PAIR) from the weights (K, C, R, S) of `outputs` output channels, at most PAIR, for `blocks` blocks
+   of input channels from `first` on; zeros for channels beyond, but nothing for a vector of outputs that are all beyond. */
 static void NAME(transform_weights)(const Shape *g, const Grouping *w, const REAL *weight, ptrdiff_t outputs, ptrdiff_t first,
                                     ptrdiff_t blocks, REAL *factors)
 {
-    const ptrdiff_t length = g->channels * g->taps_y * g->taps_x, far = STEP(blocks);
-    const int whole = w->blocks == w->deep;
+    const ptrdiff_t length = g->channels * g->taps_y * g->taps_x;
     for (int half = 0; half * LANES < outputs; half++)
         for (ptrdiff_t block = first; block < first + blocks; block++) {
-            V taps[9 * LANES]; /* of LANES channels, as vectors of output channels */
-            REAL piece[9 * LANES * LANES];
-            if (!whole)
-                NAME(cut_out)(g, w, weight + half * LANES * length, outputs - half * LANES, block, piece);
-            _Pragma("GCC unroll 1") for (int part = 0; part < 9; part++)
-            {
-                const ptrdiff_t at = block * 9 * LANES + part * LANES;
-                V rows[LANES];
-                _Pragma("GCC unroll 16") for (int k = 0; k < LANES; k++)
-                {
-                    const REAL *from = weight + (half * LANES + k) * length + at;
-                    if (!whole) {
-                        rows[k] = NAME(load)(piece + (k * 9 + part) * LANES);
-                        continue;
-                    }
-                    rows[k] = half * LANES + k < outputs ? NAME(load_some)(from, 0, length - at) : (V){0};
-                    __builtin_prefetch(from + 9 * LANES); /* more streams than the machine's own prefetcher follows */
-                }
-                NAME(transpose)(rows);
-                _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++) taps[part * LANES + i] = rows[i];
-            }
-            for (int c = 0; c < LANES; c++) {
-                REAL *to = factors + ((block - first) * LANES + c) * PAIR + half * LANES;
-                V columns[3][6];
-                _Pragma("GCC unroll 3") for (int s = 0; s < 3; s++)
-                {
-                    const V column[3] = {taps[c * 9 + s], taps[c * 9 + 3 + s], taps[c * 9 + 6 + s]};
-                    NAME(weights3)(column, columns[s]);
-                }
-                _Pragma("GCC unroll 6") for (int i = 0; i < 6; i++)
-                {
-                    const V row[3] = {columns[0][i], columns[1][i], columns[2][i]};
-                    V t[6];
-                    NAME(weights3)(row, t);
-                    _Pragma("GCC unroll 6") for (int j = 0; j < 6; j++) NAME(store)(to + (6 * i + j) * far, t[j]);
-                }
-            }
+            const REAL *from = weight + half * LANES * length;
+            if (w->whole)
+                NAME(transform_block)(g, w, from, outputs - half * LANES, block, first, blocks, factors + half * LANES, 1);
+            else
+                NAME(transform_block)(g, w, from, outputs - half * LANES, block, first, blocks, factors + half * LANES, 0);
         }
 }
 
-/* Transform one row of tiles, the row-th of those whose groups begin at `groups`, of the block-th LANES channels.
-   input: the first channel of the group of channels, of the image; y: the tiles' first input row, for the kernel's first piece. */
-static void NAME(transform_tiles)(const Shape *g, const Grouping *w, const REAL *input, ptrdiff_t block, ptrdiff_t y, ptrdiff_t row,
+/* Transform one row of tiles, the row-th of those whose groups begin at `groups`, of LANES channels for one row of pieces, the read-th of
+   w->reads. input: the first channel of the group of channels, of the image; y: the tiles' first input row, for the kernel's first piece. */
+static void NAME(transform_tiles)(const Shape *g, const Grouping *w, const REAL *input, ptrdiff_t read, ptrdiff_t y, ptrdiff_t row,
                                   REAL *groups, REAL *lines)
 {
     const ptrdiff_t pixels = g->height * g->width, pitch = LINE(g, w), far = AREA(w), chunk = CHUNK / w->apart_x * w->apart_x;
-    const ptrdiff_t piece = block / w->deep, c = block % w->deep * LANES, channels = g->channels - c < LANES ? g->channels - c : LANES;
-    y += piece / w->across * 3 * g->dilation_y;
+    const ptrdiff_t block = read % w->deep, c = block * LANES, channels = g->channels - c < LANES ? g->channels - c : LANES;
+    const ptrdiff_t begin = read / w->deep * w->across, end = begin + w->across;
+    const ptrdiff_t every = g->stride_x < g->dilation_x ? g->stride_x : g->dilation_x; /* columns: nothing sees those between */
+    const int rows_seen = w->tall >> begin & 1 ? 6 : 5;
+    y += first_down(w, begin) * g->dilation_y;
     for (ptrdiff_t first = 0; first < w->tiles_x; first += chunk) {
         const ptrdiff_t tiles = w->tiles_x - first < chunk ? w->tiles_x - first : chunk, columns = columns_seen(g, w, tiles);
-        const ptrdiff_t x = 4 * first * g->stride_x - g->left + piece % w->across * 3 * g->dilation_x;
-        for (int i = 0; i < 6; i++) {
+        const ptrdiff_t x = 4 * first * g->stride_x - g->left;
+        for (int i = 0; i < rows_seen; i++) {
             REAL *line = lines + i * pitch;
-            const ptrdiff_t at = y + i * g->dilation_y;
+            const ptrdiff_t at = y + i * w->step_y;
             const REAL *from = input + c * pixels + at * g->width + x;
             if (at < 0 || at >= g->height) {
                 memset(line, 0, columns * LANES * sizeof(REAL));
@@ -206,25 +138,26 @@ static void NAME(transform_tiles)(const Shape *g, const Grouping *w, const REAL 
                 _Pragma("GCC unroll 16") for (int c = 0; c < LANES; c++) NAME(store)(line + (q + c) * LANES, rows[c]);
             }
         }
-        for (ptrdiff_t q = 0; q < columns; q++) {
+        for (ptrdiff_t q = 0; q < columns; q += every) {
             V d[6], t[6];
-            _Pragma("GCC unroll 6") for (int i = 0; i < 6; i++) d[i] = NAME(load)(lines + i * pitch + q * LANES);
+            _Pragma("GCC unroll 6") for (int i = 0; i < 6; i++) d[i] = i < rows_seen ? NAME(load)(lines + i * pitch + q * LANES) : (V){0};
             NAME(forward6)(d, t);
             _Pragma("GCC unroll 6") for (int i = 0; i < 6; i++) NAME(store)(lines + i * pitch + q * LANES, t[i]);
         }
-        for (ptrdiff_t tile = 0; tile < tiles; tile++) {
-            const ptrdiff_t column = first + tile, group = row / w->rows * w->parts + column / w->size * (w->parts > 1);
-            const ptrdiff_t place = w->parts > 1 ? column % w->size : row % w->rows * w->tiles_x + column;
-            const REAL *begin = lines + begin_of(tile, w->apart_x) * g->stride_x * LANES;
-            REAL *to = groups + group * 36 * far + (block * w->size + place) * LANES;
-            _Pragma("GCC unroll 6") for (int i = 0; i < 6; i++)
-            {
-                V d[6], t[6];
-                _Pragma("GCC unroll 6") for (int j = 0; j < 6; j++) d[j] = NAME(load)(begin + i * pitch + j * g->dilation_x * LANES);
-                NAME(forward6)(d, t);
-                _Pragma("GCC unroll 6") for (int j = 0; j < 6; j++) NAME(store)(to + (6 * i + j) * far, t[j]);
+        for (ptrdiff_t piece = begin; piece < end; piece++)
+            for (ptrdiff_t tile = 0; tile < tiles; tile++) {
+                const ptrdiff_t column = first + tile, group = row / w->rows * w->parts + column / w->size * (w->parts > 1);
+                const ptrdiff_t place = w->parts > 1 ? column % w->size : row % w->rows * w->tiles_x + column;
+                const ptrdiff_t seen = begin_of(tile, w->apart_x) * g->stride_x + first_across(w, piece) * g->dilation_x;
+                REAL *to = groups + group * 36 * far + (place_of(w, piece, block) * w->size + place) * LANES;
+                _Pragma("GCC unroll 1") for (int i = 0; i < rows_seen; i++)
+                {
+                    V d[6], t[6];
+                    _Pragma("GCC unroll 6") for (int j = 0; j < 6; j++) d[j] = NAME(load)(lines + i * pitch + (seen + j * w->step_x) * LANES);
+                    NAME(forward6)(d, t);
+                    _Pragma("GCC unroll 6") for (int j = 0; j < 6; j++) NAME(store)(to + (6 * i + j) * far, t[j]);
+                }
             }
-        }
     }
 }
 
@@ -266,7 +199,8 @@ BOTH(7) BOTH(8) BOTH(9) BOTH(10) BOTH(11) BOTH(12) BOTH(13) BOTH(14)
 #endif
 #undef BOTH
 
-static void (*const NAME(multiplies)[][2])(ptrdiff_t, ptrdiff_t, const REAL *, const REAL *, REAL *, int) = {
+typedef void (*NAME(Multiply))(ptrdiff_t, ptrdiff_t, const REAL *, const REAL *, REAL *, int);
+static const NAME(Multiply) NAME(multiplies)[][2] = {
 #define BOTH(count) [count] = {NAME(multiply_##count##_by_1), NAME(multiply_##count##_by_2)},
     BOTH(1) BOTH(2) BOTH(3) BOTH(4) BOTH(5) BOTH(6)
 #if TILE == 14
@@ -274,6 +208,31 @@ static void (*const NAME(multiplies)[][2])(ptrdiff_t, ptrdiff_t, const REAL *, c
 #endif
 #undef BOTH
 };
+
+/* The i-th of the 36 products of a group, of `blocks` blocks of channels of each piece but those whose product is zero; tiles and factors
+   at the first of them. first: the first block of the channels. */
+INLINE void NAME(multiply_pieces)(const Grouping *w, NAME(Multiply) multiply, int i, ptrdiff_t first, ptrdiff_t blocks, const REAL *tiles,
+                                  const REAL *factors, REAL *products)
+{
+    const ptrdiff_t all = ((ptrdiff_t)1 << w->pieces) - 1, there = (i / 6 < 5 ? all : w->tall) & (i % 6 < 5 ? all : w->broad);
+    int more = first > 0;
+    if (there == all) {
+        multiply(w->size, blocks * w->pieces, tiles, factors, products, more);
+        return;
+    }
+    for (ptrdiff_t block = first; block < first + blocks; block += w->depth)
+        for (ptrdiff_t piece = 0, next; piece < w->pieces; piece = next) {
+            const ptrdiff_t at = place_of(w, piece, block) - first * w->pieces;
+            for (next = piece + 1; there >> piece & there >> next & 1 && next < w->pieces;) next++; /* these lie one after the other */
+            if (!(there >> piece & 1))
+                continue;
+            multiply(w->size, place_of(w, next, block) - first * w->pieces - at, tiles + at * w->size * LANES,
+                     factors + at * LANES * PAIR, products, more);
+            more = 1;
+        }
+    if (!more)
+        multiply(w->size, 0, tiles, factors, products, 0);
+}
 
 /* The outputs of `tiles` tiles side by side, from the products of the first of them on: bias and output at the first of `outputs`
    output channels, output at the tiles' first pixel, of which `height` rows and `width` columns are in the image. Returns whether
@@ -333,7 +292,7 @@ static int NAME(outputs_of)(const Shape *g, const Grouping *w, const REAL *produ
     int lost = 0;
     for (ptrdiff_t r = 0; r < rows; r++) {
         const ptrdiff_t n = (row + r) / w->tiles_y, y = begin_of((row + r) % w->tiles_y, w->apart_y);
-        const ptrdiff_t left = (g->out_height - y + w->apart_y - 1) / w->apart_y, height = left < 4 ? left : 4;
+        const ptrdiff_t height = there_of(g->out_height - y, 4, w->apart_y);
         const ptrdiff_t width = g->out_width - 4 * column < 4 * tiles ? g->out_width - 4 * column : 4 * tiles;
         lost |= NAME(transform_products)(g, w, products + r * w->tiles_x * PAIR, tiles, outputs, height, width, bias,
                                          output + n * image + y * g->out_width + 4 * column, wide);
@@ -351,10 +310,10 @@ static int NAME(finish)(const Shape *g, const Grouping *w, const REAL *groups, c
 {
     REAL *products = work + NAME(factors_area)(w), *wide = products + FEW * 36 * w->size * PAIR;
     const int few = !packed && last - first <= FEW;
-    const ptrdiff_t depth = few && DEPTH < w->blocks ? DEPTH : w->blocks;
+    const ptrdiff_t depth = few && w->depth < w->deep ? w->depth : w->deep;
     int lost = 0;
-    for (ptrdiff_t block = 0; block < w->blocks; block += depth) {
-        const ptrdiff_t blocks = w->blocks - block < depth ? w->blocks - block : depth;
+    for (ptrdiff_t block = 0; block < w->deep; block += depth) {
+        const ptrdiff_t blocks = w->deep - block < depth ? w->deep - block : depth;
         const REAL *factors = packed ? packed : work;
         if (!packed)
             NAME(transform_weights)(g, w, weight, outputs, block, blocks, work);
@@ -364,10 +323,10 @@ static int NAME(finish)(const Shape *g, const Grouping *w, const REAL *groups, c
             const ptrdiff_t tiles = w->parts == 1 ? w->tiles_x : w->tiles_x - column < w->size ? w->tiles_x - column : w->size;
             REAL *held = products + (few ? group - first : 0) * 36 * w->size * PAIR;
             for (int i = 0; i < 36; i++)
-                NAME(multiplies)[rows * tiles][outputs > LANES](
-                    w->size, blocks, groups + (group * 36 + i) * AREA(w) + block * w->size * LANES, factors + i * STEP(blocks),
-                    held + i * w->size * PAIR, block > 0);
-            if (block + blocks == w->blocks)
+                NAME(multiply_pieces)(w, NAME(multiplies)[rows * tiles][outputs > LANES], i, block, blocks,
+                                      groups + (group * 36 + i) * AREA(w) + block * w->pieces * w->size * LANES,
+                                      factors + i * STEP(w->pieces * blocks), held + i * w->size * PAIR);
+            if (block + blocks == w->deep)
                 lost |= NAME(outputs_of)(g, w, held, group, row + begin, rows, tiles, outputs, bias, output, image, wide);
         }
     }
@@ -382,8 +341,8 @@ static int NAME(all)(const Shape *g, const Grouping *w, const REAL *input, ptrdi
 {
     const ptrdiff_t groups = (count + w->rows - 1) / w->rows * w->parts;
     for (ptrdiff_t r = row; r < row + count; r++)
-        for (ptrdiff_t block = 0; block < w->blocks; block++)
-            NAME(transform_tiles)(g, w, input + r / w->tiles_y * in_image, block, row_of(g, w, r % w->tiles_y), r - row, tiles, work);
+        for (ptrdiff_t read = 0; read < w->reads; read++)
+            NAME(transform_tiles)(g, w, input + r / w->tiles_y * in_image, read, row_of(g, w, r % w->tiles_y), r - row, tiles, work);
     int lost = 0;
     for (ptrdiff_t k = 0; k < g->outputs; k += PAIR)
         lost |= NAME(finish)(g, w, tiles, weight + k * g->channels * g->taps_y * g->taps_x, packed ? packed + k / PAIR * NAME(factors_area)(w) : NULL, 0,

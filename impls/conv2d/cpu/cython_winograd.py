@@ -4,11 +4,12 @@ Lavin and Gray, arXiv 1509.09308; the points 0, 1, -1, 2, -2 and infinity. Every
 36 numbers are multiplied channel by channel as 36 matrix products, and 4x4 outputs come back: 36 products where the
 definition has 144, so a quarter of 2 N K P Q (C/g) R S FLOPs and the transforms. Where the dilation is a multiple of the
 stride, the pixels that some outputs see lie as far apart as those outputs do, and a tile is of every second, third or
-fourth along each axis. Larger kernels are cut into pieces of 3x3 taps, whose products are summed before they come back: 144
-where the definition has 400, 324 for 784. Vectors run along the channels throughout: a transform is then a few sums of
-vectors, and a product of 14 tiles by one or two vectors of output channels stays in registers. In all, extra memory: 4 MB
-of transformed tiles, or a group of them for each thread where that is more, and for each thread 0.3 MB of products and 36
-(C/g) transformed weights of each piece for each of 32 output channels. Rounds more than a direct sum.
+fourth along each axis. Larger kernels are cut into pieces of at most 3x3 taps, with a stride of 2 of every second tap,
+whose products are summed before they come back: 121 where the definition has 400 for 5x5, 289 for 784. Vectors run along
+the channels throughout: a transform is then a few sums of vectors, and a product of 14 tiles by one or two vectors of
+output channels stays in registers. In all, extra memory: 4 MB of transformed tiles, up to 16 MB where 96 tiles take as many,
+or a group of them for each thread where that is more, and for each thread 0.3 MB of products and 36 (C/g) transformed
+weights of each piece for each of 32 output channels. Rounds more than a direct sum.
 """
 
 import numpy as np
@@ -23,7 +24,7 @@ from impls.conv2d.arguments import output_shape
     device="cpu",
     family="winograd",
     summary="Cython: Winograd F(4x4, 3x3) blocked for the caches, OpenMP",
-    limits={"kernel": {3, 5, 7, 9}, "dilation/stride": {1, 2, 3, 4}},
+    limits={"kernel": {2, 3, 4, 5, 6, 7, 8, 9}, "dilation/stride": {0.5, 1, 2, 3, 4}},
 )
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
@@ -33,7 +34,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 def prepare(weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Transform weight (K, C/groups, R, S) once; return conv2d as a function of input (N, C, H, W) alone."""
     weight = np.array(weight, order="C")
-    packed = _cython_winograd.pack(weight, groups)
+    packed = _cython_winograd.pack(weight, stride, dilation, groups)
     return lambda input: _conv2d(input, weight, packed, bias, stride, padding, dilation, groups)
 
 
