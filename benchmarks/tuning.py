@@ -45,8 +45,8 @@ def doubtful(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     from impls.conv2d import tables
 
     times = _read(request)
-    late = _behind_others([tables.measured(_entry(label, found)) for label, found in times.items()], times)
-    yield from ({"problem": label} for label in times if late[label] > NEAR)
+    late = _behind_others([tables.measured(_entry(label, found)) for label, found in times.items()])
+    yield from ({"problem": label} for label, each in zip(times, late, strict=True) if each > NEAR)
 
 
 def table(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -70,7 +70,7 @@ def table(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     made.sort(key=lambda one: [one[name] for name in key])
     path.write_text(HEAD.format(late=tables.LATE) + "".join(map(_text, made)), encoding="utf-8")
     known = [tables.measured(entry) for entry in entries]
-    near = sum(late <= NEAR for late in _behind_others(known, times).values())
+    near = sum(late <= NEAR for late in _behind_others(known))
     rules = _rules(known, times.values())
     yield {"table": settings["table"], "problems": len(known), "near": near / len(known), "rules": rules}
 
@@ -79,10 +79,9 @@ def _read(request: Mapping[str, Any]) -> dict[str, dict[str, float]]:
     return json.loads(Path(request["times"]).read_text(encoding="utf-8"))
 
 
-def _behind_others(known: Sequence[Measured], times: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+def _behind_others(known: Sequence[Measured]) -> list[float]:
     """How many times as long as the fastest the pick of all other problems takes on each."""
-    every = enumerate(times.items())
-    return {label: _behind([*known[:i], *known[i + 1 :]], known[i], found) for i, (label, found) in every}
+    return [_behind([*known[:i], *known[i + 1 :]], one) for i, one in enumerate(known)]
 
 
 def _rules(known: Sequence[Measured], times: Iterable[Mapping[str, float]]) -> dict[str, list[int]]:
@@ -98,12 +97,15 @@ def _rules(known: Sequence[Measured], times: Iterable[Mapping[str, float]]) -> d
     return {rule: [len(each), *(sum(ratio < least for ratio in each) for least in (1, 0.9))] for rule, each in ratios.items()}
 
 
-def _behind(known: Sequence[Measured], one: Measured, times: Mapping[str, float]) -> float:
-    """How many times as long as the fastest the pick of the known problems takes on another."""
-    from impls.conv2d import tables
+def _behind(known: Sequence[Measured], one: Measured) -> float:
+    """How many times as long as the fastest the pick of the known problems takes on another, at most tables.LATE.
+
+    Who has no time there took longer, or something held up the calls for which it was left out.
+    """
+    from impls.conv2d import choice, tables
 
     expected = tables.Known(tuple(known)).expect(one.problem)[1] if known else ()
-    return next((times[name] for name in expected if name in times), max(times.values())) / min(times.values())
+    return one.behind(next((name for name in expected if choice.computes(name, one.problem, exact=False)), ""))
 
 
 def _entry(label: str, times: Mapping[str, float]) -> dict[str, Any]:

@@ -255,6 +255,7 @@ def test_a_rule_where_nothing_was_measured(table, there):
 
 
 FOR_WIDE_VECTORS = ["n1c15h99w99k16r3s3", "n2c90h99w99k18r3s3t2g2"]
+LARGER = ["n1c32h62w62k56r5s5", "n1c32h62w62k56r5s5t2", "n8c16h60w60k16r7s3d2"]
 NARROW = ["n9c1h999w999k8r3s3", "n9c1h999w999k8r3s3t2", "n1c8h97w97k8r3s3", "n4c16h999w11k16r3s3g2", "n1c8h300w300k4r3s3t2"]
 READ = ["n1c200h99w99k3r1s1", "n1c200h99w99k50r1s1"]  # which only Intel's processors leave to torch
 WITH_WIDE_VECTORS = {
@@ -265,8 +266,10 @@ WITH_WIDE_VECTORS = {
     "n1c2h50w56k2r3s3p1": "few channels for wide vectors",
     "n1c16h99w99k2r3s3": "3x3 layer",
     **dict.fromkeys(READ, "large layer"),
+    **dict.fromkeys([f"n1c{c}h62w62k56r5s5" for c in (15, 160, 161)], "layer for wide vectors"),
+    **dict.fromkeys(["n1c32h62w62k56r5s5t3", "n1c32h62w62k56r13s3"], "layer for wide vectors"),
     **dict.fromkeys(["n1c999h3w5k999r1s1", "n1c200h99w99k2r1s1", "n1c20h99w99k20r1s1p1"], "layer for wide vectors"),
-    **dict.fromkeys(FOR_WIDE_VECTORS, "layer for wide vectors"),
+    **dict.fromkeys([*FOR_WIDE_VECTORS, *LARGER], "layer for wide vectors"),
     **dict.fromkeys(NARROW, "narrow layer for wide vectors"),
 }
 
@@ -291,7 +294,13 @@ WITH_WIDE_VECTORS = {
         ("n1c16h99w99k16r3s3t2d3", "small layer"),
         ("n1c16h99w99k2r3s3", "small layer"),
         ("n1c15h99w99k16r3s3", "large layer"),  # 40.6 million FLOPs
-        ("n2c90h99w99k18r3s3t2g2", "large layer"),
+        ("n2c90h99w99k18r3s3t2g2", "large layer"),  # no fewer products by Winograd
+        *dict.fromkeys(LARGER, "larger kernel").items(),
+        ("n1c32h62w62k56r5s5t3", "large layer"),
+        ("n1c32h62w62k56r13s3", "large layer"),
+        ("n1c160h62w62k56r5s5", "larger kernel"),  # 4000 taps
+        ("n1c161h62w62k56r5s5", "large layer"),
+        ("n1c15h62w62k56r5s5", "large layer"),
         ("n2c90h99w99k16r3s3t2g2", "large layer"),  # 8 outputs a group
         ("n1c15h98w98k16r3s3", "small layer"),  # 39.8 million
         ("n1c8h97w97k8r3s3", "narrow layer"),  # 10.4 million

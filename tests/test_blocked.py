@@ -41,7 +41,7 @@ def calls(draw, name):
     if name.endswith("winograd"):
         kernel, settings = (3, 3), {}
     if name == "cpu.cython_winograd":
-        kernel = draw(st.one_of(st.just((3, 3)), st.tuples(*[st.integers(2, 9)] * 2)))
+        kernel = draw(st.one_of(st.just((3, 3)), st.tuples(*[st.integers(2, 11)] * 2)))
         steps = [(stride, stride * apart) for stride in (1, 2, 3) for apart in (1, 2, 3, 4)] + [(2, 1), (4, 2)]
         along = draw(st.one_of(st.just([(1, 1)] * 2), st.lists(st.sampled_from(steps), min_size=2, max_size=2)))
         settings["stride"], settings["dilation"] = zip(*along, strict=True)

@@ -71,6 +71,10 @@ def test_measurements_become_a_table(tmp_path, monkeypatch):
     assert (said["problems"], said["near"]) == (3, 2 / 3)  # the last two pick for one another, and badly for the first
     assert list(tuning.doubtful({"times": str(tmp_path / "times.json")})) == [{"problem": "n1c1h64w64k1r3s3"}]
     assert said["rules"] == {}  # nobody whom a rule names has a time
+    alike = {label: {"cpu.shift": 1e-4, "cpu.windows": 2e-4} for label in (f"n1c1h{size}w64k1r3s3" for size in range(60, 66))}
+    held_up = {**alike, "n1c1h66w66k1r3s3": {"cpu.windows": 2e-4}}  # whom the others pick was left out there
+    (tmp_path / "held_up.json").write_text(json.dumps(held_up))
+    assert list(tuning.doubtful({"times": str(tmp_path / "held_up.json")})) == [{"problem": "n1c1h66w66k1r3s3"}]
     small = {"cpu.shift": 1e-4}
     _, there = write(tmp_path, monkeypatch, {"n1c1h9w9k1r3s3": small}, threads=2)
     assert [(each["threads"], len(each["problems"])) for each in there] == [(1, 3), (2, 1)]

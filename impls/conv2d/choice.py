@@ -33,6 +33,7 @@ RULES = {
     "layer for wide vectors": PACKED,
     "narrow layer": ALONG_ROWS,
     "narrow layer for wide vectors": ["cpu.numba_direct", "cpu.torch", "cpu.cython_packed", "im2col.strided"],
+    "larger kernel": ["cpu.cython_winograd", "cpu.torch", "cpu.cython_packed", "im2col.strided"],
     "large layer": ["cpu.torch", "cpu.cython_packed", "cpu.numba_direct", "im2col.strided"],
 }
 FRUGAL = "cpu.shift_matmul"  # the last of all: NumPy alone, and less memory than patches take
@@ -53,6 +54,7 @@ WIDE = "avx512"
 # Channels in and out from which on Winograd's fewer products outweigh its transforms. With wide vectors, which fewer outputs
 # do not fill, that is asked of the channels in alone.
 MANY = 16
+DEEP = 4000  # taps of all channels, up to which they do for a kernel in pieces, whose tiles and weights the caches hold
 BRIEF = 200_000  # FLOPs up to which the call of a Numba kernel takes longer than its sums
 
 
@@ -158,7 +160,7 @@ def choose(problem: Problem, threads: int, exact: bool = False, by_rule: bool = 
     table = None if by_rule else tables.nearest(instructions, threads)
     alike, expected = table.known.expect(problem) if table else ((), {})
     expected = {name: expected.get(name, math.inf) for name in (*expected, *RULES[rule], *RULES["large layer"], FRUGAL)}
-    expected = {name: late for name, late in expected.items() if _computes(name, problem, exact)}
+    expected = {name: late for name, late in expected.items() if computes(name, problem, exact)}
     passed_over = []
     for name, late in expected.items():
         found = _load(name)
@@ -190,7 +192,7 @@ def _kind(problem: Problem, instructions: str | None) -> str:
         return "few channels for wide vectors" if several else "few channels"
     if channels == 1 and not wide:
         return "few channels"
-    if channels >= MANY and (wide or outputs >= MANY) and problem.plain:
+    if channels >= MANY and (wide or outputs >= MANY) and problem.transformed and kernel == (3, 3):
         return "3x3 layer"
     padded = any(map(any, problem.padding))
     if kernel == (1, 1) and outputs >= SEVERAL and math.prod(problem.output[2:]) >= TILE and not padded:
@@ -206,7 +208,8 @@ def _kind(problem: Problem, instructions: str | None) -> str:
         return "layer for wide vectors"
     if channels <= NARROW < problem.output[3] and stride <= APART:
         return "narrow layer for wide vectors" if wide else "narrow layer"
-    return "large layer"
+    many = min(channels, outputs) >= MANY and channels * math.prod(kernel) <= DEEP
+    return "larger kernel" if many and problem.transformed else "large layer"
 
 
 @functools.cache
@@ -221,7 +224,7 @@ def _load(name: str) -> contract.Implementation | str:
 _declaration = functools.cache(contract.declaration)
 
 
-def _computes(name: str, problem: Problem, exact: bool) -> bool:
+def computes(name: str, problem: Problem, exact: bool) -> bool:
     """Whether an implementation supports a problem, and is exact where that is asked; its library is not imported."""
     declared = _declaration(name)
     if exact and TRANSFORMS & {name, declared["family"]}:

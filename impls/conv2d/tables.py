@@ -28,7 +28,10 @@ UNCERTAIN = 0.10  # the variance of one measurement, beside 1 of all that differ
 LATE = 3.0  # times the fastest: what counts for who took longer, or was not sampled for that
 # Of what torch is expected to take: who beats it by less may well not, and nobody wants to be slower than torch.
 CAUTION = 0.97
-APART = {1, 2, 3, 4}  # outputs, along each axis, that the tiles of cpu.cython_winograd may be of
+# What cpu.cython_winograd saves products for: sides of a kernel, and how many outputs apart those of a tile lie along an
+# axis; half of one, a stride of 2, for kernels larger than 3x3 alone.
+SIDES = set(range(3, 12))
+APART = {1, 2, 3, 4}
 CPU = Path("/proc/cpuinfo")
 # What Linux calls maker, family and model of a processor, of Intel's kind and of Arm's.
 IDENTITY = ("vendor_id", "cpu family", "model", "CPU implementer", "CPU architecture", "CPU part")
@@ -50,9 +53,10 @@ class Problem(NamedTuple):
         return arguments.output_shape(self.input, self.weight, self.stride, self.padding, self.dilation)
 
     @property
-    def plain(self) -> bool:
-        """Whether it is 3x3 and Winograd's transforms can compute it, of neighbours as of pixels some outputs apart."""
-        return self.weight[2:] == (3, 3) and APART.issuperset(arguments.apart(self.stride, self.dilation))
+    def transformed(self) -> bool:
+        """Whether Winograd's transforms compute it with fewer products, of neighbours as of pixels some outputs apart."""
+        apart = APART if self.weight[2:] == (3, 3) else APART | {0.5}
+        return SIDES.issuperset(self.weight[2:]) and apart.issuperset(arguments.apart(self.stride, self.dilation))
 
     def __str__(self) -> str:
         """Shapes, and what is not torch's default."""
@@ -111,7 +115,7 @@ def place(problem: Problem) -> list[float]:
         0.09 * math.log2(r * s),
         0.20 * math.log2(math.prod(problem.stride)),
         0.28 * math.log2(math.prod(problem.dilation)),
-        0.19 * problem.plain,  # Winograd's kernels can compute the one and not the other
+        0.19 * problem.transformed,  # Winograd's kernels can compute the one and not the other
         0.015 * (channels % 8 != 0),  # torch's blocks of channels fit the one and not the other
         0.045 * (channels == outputs // problem.groups == 1),
     ]

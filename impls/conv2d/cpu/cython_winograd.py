@@ -24,7 +24,7 @@ from impls.conv2d.arguments import output_shape
     device="cpu",
     family="winograd",
     summary="Cython: Winograd F(4x4, 3x3) blocked for the caches, OpenMP",
-    limits={"kernel": {2, 3, 4, 5, 6, 7, 8, 9}, "dilation/stride": {0.5, 1, 2, 3, 4}},
+    limits={"kernel": {2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, "dilation/stride": {0.5, 1, 2, 3, 4}},
 )
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
