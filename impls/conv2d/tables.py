@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from impls import checks
+from impls import checks, contract
 from impls.checks import Pair
 from impls.conv2d import arguments
 
@@ -28,10 +28,6 @@ UNCERTAIN = 0.10  # the variance of one measurement, beside 1 of all that differ
 LATE = 3.0  # times the fastest: what counts for who took longer, or was not sampled for that
 # Of what torch is expected to take: who beats it by less may well not, and nobody wants to be slower than torch.
 CAUTION = 0.97
-# What cpu.cython_winograd saves products for: sides of a kernel, and how many outputs apart those of a tile lie along an
-# axis; half of one, a stride of 2, for kernels larger than 3x3 alone.
-SIDES = set(range(3, 12))
-APART = {1, 2, 3, 4}
 CPU = Path("/proc/cpuinfo")
 # What Linux calls maker, family and model of a processor, of Intel's kind and of Arm's.
 IDENTITY = ("vendor_id", "cpu family", "model", "CPU implementer", "CPU architecture", "CPU part")
@@ -54,9 +50,11 @@ class Problem(NamedTuple):
 
     @property
     def transformed(self) -> bool:
-        """Whether Winograd's transforms compute it with fewer products, of neighbours as of pixels some outputs apart."""
-        apart = APART if self.weight[2:] == (3, 3) else APART | {0.5}
-        return SIDES.issuperset(self.weight[2:]) and apart.issuperset(arguments.apart(self.stride, self.dilation))
+        """Whether cpu.cython_winograd computes it with far fewer products: not 3x3 with wider strides than dilation."""
+        kernel = self.weight[2:]
+        if min(kernel) < 3 or (kernel == (3, 3) and min(arguments.apart(self.stride, self.dilation)) < 1):
+            return False
+        return arguments.outside(_transforms(), self.weight, self.stride, self.dilation, self.groups, self.dtype) is None
 
     def __str__(self) -> str:
         """Shapes, and what is not torch's default."""
@@ -66,6 +64,12 @@ class Problem(NamedTuple):
         said += [f"dilation {_by(self.dilation)}"] * (self.dilation != (1, 1))
         said += [f"groups {self.groups}"] * (self.groups != 1)
         return ", ".join([*said, self.dtype])
+
+
+@functools.cache
+def _transforms() -> Mapping[str, Any]:
+    """The limits of cpu.cython_winograd, whether or not it can run here."""
+    return contract.declaration("cpu.cython_winograd")["limits"]
 
 
 def _by(numbers: Iterable[int]) -> str:

@@ -103,7 +103,7 @@ def conv2d(
     cdef Py_ssize_t in_image = input.shape[1] * g.height * g.width, bands, pieces = 1
     cdef bint own
     cdef int lost = 0
-    cdef Py_ssize_t total, most, area, extra, first, count, jobs, cuts, group, blocks, job, row, k, near, far, image
+    cdef Py_ssize_t total, most, area, each, extra, first, count, jobs, cuts, group, blocks, job, row, k, near, far, image
     image = output.shape[1] * g.out_height * g.out_width
     cdef Grouping w = grouping_float(&g, output.shape[0]) if floating is float else grouping_double(&g, output.shape[0])
     total = output.shape[0] * w.tiles_y
@@ -112,8 +112,8 @@ def conv2d(
     # the weights. In whole groups, as many rows of tiles at a time as the caches hold.
     bands = (total + w.rows - 1) // w.rows
     own = total * w.tiles_x >= ENOUGH * threads or groups >= 4 * threads or (groups > 1 and groups % threads == 0)
-    most = max(WORK, min(AT_ONCE // w.size * area * <Py_ssize_t> sizeof(floating) * (threads if own else 1), MOST))
-    most = max(1, most // (area * w.parts * sizeof(floating) * (threads if own else 1)))
+    each = area * sizeof(floating) * (threads if own else 1)  # bytes of a group of tiles, of every thread
+    most = max(1, max(WORK, min(AT_ONCE // w.size * each, MOST)) // (each * w.parts))
     if own:
         pieces = (bands + most - 1) // most
         if groups < 4 * threads and groups % threads:

@@ -5,7 +5,7 @@
 
 #ifndef CONVBENCH_WINOGRAD
 #define CONVBENCH_WINOGRAD
-#define MOST_TAPS 121 /* of a kernel */
+#define MOST_TAPS 121 /* of a kernel, by the limits of cpu.cython_winograd */
 #endif
 
 /* Six numbers along one axis of a tile, transformed; `step` vectors lie between them, `far` between the results. */

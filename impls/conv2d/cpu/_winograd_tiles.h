@@ -16,8 +16,9 @@ typedef struct {
     ptrdiff_t tiles_x, tiles_y, size, rows, parts, step_y, step_x, apart_y, apart_x;
     /* Kernels are cut into pieces of 3x3 taps at most, `across` of them side by side: each sees the image from another pixel on, and is summed
        like more input channels. A piece's taps, which see a tile's pixels, lie `between` apart. blocks: of LANES channels, of all pieces; deep:
-       of one; depth: of one that are summed before the next piece's, so many as are summed whatever is held. reads: how often a row of tiles is read, as blocks of one piece and rows of pieces. tall, broad: bits of the pieces that have
-       three taps along the axis: of others the last of six products is zero. whole: the kernel is one piece of 3x3. */
+       of one; depth: of one that are summed before the next piece's. reads: how often a row of tiles is read, as blocks of one piece and rows
+       of pieces. tall, broad: bits of the pieces that have three taps along the axis: of others the last of six products is zero. whole: the
+       kernel is one piece of 3x3. */
     ptrdiff_t between_y, between_x, blocks, deep, depth, reads, pieces, across, tall, broad, whole;
 } Grouping;
 
