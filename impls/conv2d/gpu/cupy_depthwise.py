@@ -17,7 +17,6 @@ from impls.contract import implementation
 from impls.conv2d.arguments import output_shape
 from impls.conv2d.cupy_arrays import (
     MULTIPROCESSOR,
-    OTHERS,
     REGISTERS,
     WIDEST,
     at_once,
@@ -37,12 +36,14 @@ GROUPS = (THREADS, THREADS // 2)  # threads that stream over wide images togethe
 SHARED = 46 << 10  # bytes of shared memory of a block, for copies
 WARPS, FEWEST = 2, 3  # of a block that holds whole images, and for how many there should be room
 BUSY = 1 << 10  # warps that keep a large device busy: where there are fewer, each has fewer images or rows
-AHEAD = 2  # copies of the rows that a group streams over, each of as many as an output sees
-TALL = 64  # rows of a strip where few are summed in vain: short strips keep together what is read at a time ...
-LONG = 5  # ... and from how many rows on that an output sees strips are as tall as suits the device
+OTHERS = 32  # registers of a thread for everything but sums, taps, pixels and places
+AHEAD = 3  # copies of the rows that a group streams over, each of as many as an output sees ...
+TALL = 64  # ... and rows of a strip where few are summed in vain: short strips keep together what is read at a time
+LONG = 5  # from how many rows on that an output sees two copies do, and strips are as tall as suits the device
 WAVES = 4  # times that it is filled with blocks then, at most
 LATE = 20  # the share of its time by which the last block of a wave ends later than the others
-HEAVY = 36  # taps whose sums take as long as memory does; then a row has to leave registers for itself
+HALF = 0.5  # the share of a multiprocessor's blocks that take as long as fewer: alone, they wait for memory
+HEAVY = 36  # taps whose sums take as long as memory does; then no thread should be idle
 
 # A group of threads, a warp or a block, does one thing together. LIVE rows of output see a row of input, SPAN_X columns of
 # input are seen by a thread's outputs in a row.
@@ -134,8 +135,10 @@ STREAM = (
     + r"""
 #define PARTS ((SHIFT + SPAN_X + SIDE - 1) / SIDE)  // of 128 bits, that a thread reads of a row
 #define LINES (LIVE * STRIDE_Y)  // rows of input that are copied together
-#define PIECES (IMAGES * PITCH / LOAD)  // that a row of all images is copied in
-#define MINE ((LINES * PIECES + GROUP - 1) / GROUP)  // pieces of a thread
+#define PIECES (IMAGES * PITCH / LOAD)  // that a row of all images is copied in,
+#define ROUNDS (PIECES / GROUP)  // so many by each thread, the same of every row;
+#define REST (PIECES % GROUP ? PIECES % GROUP : 1)  // what is left over of all rows, so much of each,
+#define MINE ((PIECES % GROUP * LINES + GROUP - 1) / GROUP)  // is so many pieces of a thread
 
 extern "C" __global__ __launch_bounds__(GROUP * GROUPS, RESIDENT) void conv2d(
     const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ output,
@@ -156,36 +159,40 @@ extern "C" __global__ __launch_bounds__(GROUP * GROUPS, RESIDENT) void conv2d(
 
     // Where this thread's pieces lie in the input when row 0 is the first to be copied, and which lie in its columns.
     const INDEX x = first_q * STRIDE_X - left - SHIFT;  // a multiple of LOAD, as the width is: a piece lies inside whole
-    INDEX source[MINE];
-    bool inside[MINE];
+    INDEX source[ROUNDS + MINE];
+    bool inside[ROUNDS + MINE];
     #pragma unroll
-    for (int m = 0; m < MINE; ++m) {
-        const int piece = m * GROUP + lane, line = piece / PIECES;
-        const INDEX from = first + piece % PIECES / (PITCH / LOAD), column = x + piece % (PITCH / LOAD) * LOAD;
+    for (int m = 0; m < ROUNDS + MINE; ++m) {
+        const int left_over = (m - ROUNDS) * GROUP + lane, line = m < ROUNDS ? 0 : left_over / REST;
+        const int piece = m < ROUNDS ? m * GROUP + lane : ROUNDS * GROUP + left_over % REST;
+        const INDEX from = first + piece / (PITCH / LOAD), column = x + piece % (PITCH / LOAD) * LOAD;
         inside[m] = line < LINES && from < planes && column >= 0 && column < width;
         source[m] = inside[m] ? (from / MULTIPLIER * height + line) * width + column : 0;
     }
     const INDEX last = first_p + tall < out_height ? first_p + tall : out_height;
     INDEX y = first_p * STRIDE_Y - top;  // the next row to be copied, ...
     const INDEX seen = (last - 1) * STRIDE_Y - top + (TAPS_Y - 1) * DILATION_Y + 1;  // ... which ends before this one, ...
-    const INDEX bottom = seen < height ? seen : height;
+    const INDEX bottom = seen < 0 ? 0 : seen < height ? seen : height;
     int free = 0;  // ... and which copy of LINES it goes to
     const auto fetch = [&]() {
         const Place to = place_of(copies[threadIdx.y][free][0]->at + lane * LOAD);
-        if (y >= 0 && y + LINES <= bottom) {
-            const INDEX above = y * width;
+        const INDEX above = y * width;
+        // Compared as numbers without a sign, rows above the image are many; what is not within is not read.
+        #pragma unroll
+        for (int m = 0; m < ROUNDS; ++m)
             #pragma unroll
-            for (int m = 0; m < MINE; ++m)
-                if ((m + 1) * GROUP <= LINES * PIECES || m * GROUP + lane < LINES * PIECES)
-                    copy(to + m * GROUP * LOAD * UNIT, input + (source[m] + above), inside[m]);
-        } else {
-            #pragma unroll
-            for (int m = 0; m < MINE; ++m) {
-                const INDEX row = y + (m * GROUP + lane) / PIECES;
-                const bool within = inside[m] && row >= 0 && row < bottom;
-                if ((m + 1) * GROUP <= LINES * PIECES || m * GROUP + lane < LINES * PIECES)
-                    copy(to + m * GROUP * LOAD * UNIT, input + (within ? source[m] + y * width : 0), within);
+            for (int line = 0; line < LINES; ++line) {
+                const bool within = inside[m] && (unsigned INDEX)(y + line) < (unsigned INDEX)bottom;
+                copy(to + (line * PIECES + m * GROUP) * LOAD * UNIT, input + (source[m] + above + line * width), within);
             }
+        const bool whole = y >= 0 && y + LINES <= bottom;
+        #pragma unroll
+        for (int m = ROUNDS; m < ROUNDS + MINE; ++m) {
+            const int left_over = (m - ROUNDS) * GROUP + lane, line = left_over / REST;
+            const int piece = line * PIECES + ROUNDS * GROUP + left_over % REST;
+            const bool within = inside[m] && (whole || (unsigned INDEX)(y + line) < (unsigned INDEX)bottom);
+            if ((m + 1 - ROUNDS) * GROUP <= LINES * REST || line < LINES)
+                copy(to + (piece - lane) * LOAD * UNIT, input + (source[m] + above), within);
         }
         close();
         y += LINES;
@@ -207,7 +214,6 @@ extern "C" __global__ __launch_bounds__(GROUP * GROUPS, RESIDENT) void conv2d(
         fetch();  // into the copy that all threads have read in the turns before
         #pragma unroll
         for (int turn = 0; turn < LIVE; ++turn, ++p, target += out_width) {
-            if (HEAVY && turn && p >= last + LIVE - 1) break;
             #pragma unroll
             for (int line = 0; line < STRIDE_Y; ++line) {
                 T pixels[PARTS * SIDE];
@@ -361,10 +367,12 @@ def launch(input, weight, output, stride, before, dilation, dtype, load, store):
     load, store = math.gcd(load, width), math.gcd(store, q)
     shift = -before[1] % load  # from where `load` elements may be read at once to the strip's first pixel
     parts, lines = -(-(shift + span) // side), live * stride[0]
+    ahead = AHEAD if live < LONG else 2
     for group, groups, lanes, images in shapes:
         pitch = ((lanes - 1) * stride[1] + parts) * side
-        sources = -(-lines * images * pitch // (load * group))  # registers for where a thread's copies come from
-        if AHEAD * groups * lines * images * pitch * itemsize <= SHARED and registers + sources <= REGISTERS:
+        rounds, rest = divmod(images * pitch // load, group)
+        sources = rounds - (-lines * rest // group)  # registers for where a thread's copies come from
+        if ahead * groups * lines * images * pitch * itemsize <= SHARED and registers + sources <= REGISTERS:
             break
     else:
         return None
@@ -373,18 +381,19 @@ def launch(input, weight, output, stride, before, dilation, dtype, load, store):
     if live < LONG:
         tall = even(p, max(1, min(TALL, p * strips_x * deep * group // (WARP * BUSY))))
     else:
-        tall = _tall(p, strips_x * deep, multiprocessors() * resident * groups, live)
+        tall = _tall(p, strips_x * deep, multiprocessors(), resident * groups, live)
     strips_y = -(-p // tall)
     blocks = -(-strips_x * strips_y * deep // groups)
     reach = (
-        (strips_y + 1) * tall * stride[0] + (AHEAD + 2) * lines + before[0],
+        (strips_y + 1) * tall * stride[0] + (ahead + 2) * lines + before[0],
         (strips_x + 1) * lanes * side * stride[1] + pitch + before[1],
     )
-    # Beyond the last row of the last image nothing is stored, but counted.
+    # Beyond the last row of the last image nothing is stored or read, but counted.
     counted = elements + images * max(height * width, p * q) + (tall + live) * q + blocks * groups
+    counted += (ahead + 2) * lines * width
     constants |= {"INDEX": "int" if max(*reach, counted) < 2**31 else "long long", "GROUP": group, "GROUPS": groups}
-    constants |= {"IMAGES": images, "LANES": lanes, "PITCH": pitch, "AHEAD": AHEAD, "MULTIPLIER": k // channels}
-    constants |= {"LOAD": load, "SHIFT": shift, "STORE": store, "RESIDENT": resident, "HEAVY": int(heavy)}
+    constants |= {"IMAGES": images, "LANES": lanes, "PITCH": pitch, "AHEAD": ahead, "MULTIPLIER": k // channels}
+    constants |= {"LOAD": load, "SHIFT": shift, "STORE": store, "RESIDENT": resident}
     numbers = (strips_x, strips_y, tall, height, width, k, p, q, *before)
     kernel = raw_kernel(STREAM, "conv2d", dtype, **constants)
     return kernel, (blocks,), (group, groups), (cupy.int64(planes), *map(cupy.int32, numbers))
@@ -407,14 +416,16 @@ def _shapes(across, planes, heavy):
     return found
 
 
-def _tall(rows, others, capacity, live):
-    """The rows of a strip for which the device, filled with so many groups at a time, has the fewest to sum.
+def _tall(rows, others, multiprocessors, resident, live):
+    """The rows of a strip for which the busiest multiprocessor, with so many groups resident, has the fewest to sum.
 
     others: strips beside and behind each other. Of each, live - 1 rows are summed that are not stored.
     """
     found = []
-    for wave in range(1, WAVES + 1):
-        tall = -(-rows // min(rows, max(1, wave * capacity // others)))
-        waves = -(-(-(-rows // tall) * others) // capacity)
-        found.append(((tall + live - 1) * (waves + 1 / LATE), tall))
+    for each in range(1, WAVES * resident + 1):
+        tall = -(-rows // min(rows, max(1, each * multiprocessors // others)))
+        tall += (1 - tall) % live  # so that it takes whole turns of `live` rows
+        waves, part = divmod(-(-(-(-rows // tall) * others) // multiprocessors) / resident, 1)
+        time = waves + (max(part, HALF) if part else 0) + (1 + (part > 0)) / LATE
+        found.append(((tall + live - 1) * time, tall))
     return min(found)[1]
