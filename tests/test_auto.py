@@ -263,6 +263,7 @@ WITH_WIDE_VECTORS = {
     "n9c1h999w999k9r3s3t2": "layer for wide vectors",
     "n1c10h200w200k14r3s3t3": "layer for wide vectors",
     "n1c6h99w99k6r3s3t2": "few channels for wide vectors",
+    "n1c6h99w99k6r3s3t3": "small layer",
     "n1c2h50w56k2r3s3p1": "few channels for wide vectors",
     "n1c16h99w99k2r3s3": "3x3 layer",
     **dict.fromkeys(READ, "large layer"),
@@ -273,6 +274,8 @@ WITH_WIDE_VECTORS = {
     **dict.fromkeys(NARROW, "narrow layer for wide vectors"),
 }
 
+WITHOUT_KERNELS = {"n1c6h99w99k6r3s3t3": "small layer"}
+
 
 @pytest.mark.parametrize(
     ("label", "kind"),
@@ -282,7 +285,8 @@ WITH_WIDE_VECTORS = {
         ("n1c2h50w56k2r3s3p1", "few channels"),  # 201,600
         ("n1c7h99w99k6r3s3t2", "small layer"),
         ("n1c3h99w99k3r3s3t3", "few channels"),
-        ("n1c4h99w99k3r3s3t3", "small layer"),
+        ("n1c6h99w99k6r3s3t3", "few channels"),
+        ("n1c7h99w99k3r3s3t3", "small layer"),
         ("n9c1h999w999k9r3s3", "few channels"),
         ("n9c1h999w999k9r3s3t2", "few channels"),
         ("n9c1h999w999k8r3s3", "few channels"),
@@ -293,6 +297,10 @@ WITH_WIDE_VECTORS = {
         ("n1c16h99w99k16r3s3d5", "small layer"),
         ("n1c16h99w99k16r3s3t2d3", "small layer"),
         ("n1c16h99w99k2r3s3", "small layer"),
+        ("n1c16h99w99k8r3s3", "3x3 layer"),
+        ("n1c16h7w16k16r3s3p1", "small layer"),  # 112 pixels
+        ("n1c16h7w17k16r3s3p1", "3x3 layer"),
+        ("n1c512h7w7k512r3s3p1", "3x3 layer"),  # 231 million
         ("n1c15h99w99k16r3s3", "large layer"),  # 40.6 million FLOPs
         ("n2c90h99w99k18r3s3t2g2", "large layer"),  # no fewer products by Winograd
         *dict.fromkeys(LARGER, "larger kernel").items(),
@@ -331,7 +339,8 @@ WITH_WIDE_VECTORS = {
 def test_which_rule_holds(monkeypatch, label, kind):
     problem, wide = asked(Problem.parse(label)), WITH_WIDE_VECTORS.get(label, kind)
     monkeypatch.setattr(tables, "processor", lambda: "GenuineIntel 6 207")
-    assert choice._kind(problem, "avx2") == choice._kind(problem, None) == kind
+    assert choice._kind(problem, "avx2") == kind
+    assert choice._kind(problem, None) == WITHOUT_KERNELS.get(label, kind)
     assert choice._kind(problem, "avx512") == wide
     monkeypatch.setattr(tables, "processor", lambda: "AuthenticAMD 26 2")
     assert choice._kind(problem, "avx512") == (kind if label in READ else wide)

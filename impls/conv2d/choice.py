@@ -39,7 +39,7 @@ RULES = {
 FRUGAL = "cpu.shift_matmul"  # the last of all: NumPy alone, and less memory than patches take
 FEW = 6  # channels in and out of a group up to which vectors along them are not worth their packing,
 APART = 2  # with strides up to this, whose pixels are soon sorted into vectors along rows,
-FEW_APART = 3  # and with wider ones
+FEW_APART = 3  # and with wider ones where vectors are wide or the compiled kernels, which sort any, are not there
 SMALL = 40_000_000  # FLOPs up to which torch's way to its kernel is a good part of its time,
 NARROW = 8  # with more outputs of a group than these, which leave half of the widest vectors along them empty,
 SMALL_NARROW = 10_000_000  # and with no more, or strides over APART,
@@ -51,10 +51,11 @@ INTEL = "GenuineIntel"  # on processors by this maker, whose library its product
 # In whose 32 registers of 64 bytes larger layers are mostly faster as well: along channels where there are more than NARROW
 # outputs. Along rows of more than NARROW columns sums are faster anywhere, with no more channels and strides up to APART.
 WIDE = "avx512"
-# Channels in and out from which on Winograd's fewer products outweigh its transforms. With wide vectors, which fewer outputs
-# do not fill, that is asked of the channels in alone.
+# Channels from which on Winograd's fewer products outweigh its transforms; for larger kernels outputs too. At 3x3 NARROW
+# outputs do, and with wide vectors, which fewer do not fill, any number,
 MANY = 16
-DEEP = 4000  # taps of all channels, up to which they do for a kernel in pieces, whose tiles and weights the caches hold
+SPREAD = 112  # but in small layers with no more pixels in an output channel, for which weights are transformed in vain;
+DEEP = 4000  # and for a kernel in pieces up to so many taps of all channels, whose tiles and weights the caches hold
 BRIEF = 200_000  # FLOPs up to which the call of a Numba kernel takes longer than its sums
 
 
@@ -187,12 +188,14 @@ def _kind(problem: Problem, instructions: str | None) -> str:
     channels, outputs, kernel = problem.weight[1], problem.weight[0] // problem.groups, problem.weight[2:]
     wide, stride = instructions == WIDE, max(problem.stride)
     flops = 2 * math.prod(problem.output) * math.prod(problem.weight[1:])
-    if max(channels, outputs) <= (FEW if stride <= APART else FEW_APART):
+    apart = stride > APART and (wide or instructions is None)
+    if max(channels, outputs) <= (FEW_APART if apart else FEW):
         several = wide and outputs > 1 and stride <= APART and flops > BRIEF
         return "few channels for wide vectors" if several else "few channels"
     if channels == 1 and not wide:
         return "few channels"
-    if channels >= MANY and (wide or outputs >= MANY) and problem.transformed and kernel == (3, 3):
+    spread = flops > SMALL or math.prod(problem.output) // problem.weight[0] > SPREAD
+    if channels >= MANY and (wide or outputs >= NARROW) and problem.transformed and kernel == (3, 3) and spread:
         return "3x3 layer"
     padded = any(map(any, problem.padding))
     if kernel == (1, 1) and outputs >= SEVERAL and math.prod(problem.output[2:]) >= TILE and not padded:
