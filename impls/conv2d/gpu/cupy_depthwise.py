@@ -389,8 +389,8 @@ def launch(input, weight, output, stride, before, dilation, dtype, load, store):
         (strips_x + 1) * lanes * side * stride[1] + pitch + before[1],
     )
     # Beyond the last row of the last image nothing is stored or read, but counted.
-    counted = elements + images * max(height * width, p * q) + (tall + live) * q + blocks * groups
-    counted += (ahead + 2) * lines * width
+    beyond = (tall + live) * q + (ahead + 2) * lines * width
+    counted = elements + images * max(height * width, p * q) + beyond + blocks * groups
     constants |= {"INDEX": "int" if max(*reach, counted) < 2**31 else "long long", "GROUP": group, "GROUPS": groups}
     constants |= {"IMAGES": images, "LANES": lanes, "PITCH": pitch, "AHEAD": ahead, "MULTIPLIER": k // channels}
     constants |= {"LOAD": load, "SHIFT": shift, "STORE": store, "RESIDENT": resident}
