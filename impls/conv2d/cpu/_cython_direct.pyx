@@ -1,12 +1,14 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """The kernels of cpu.cython_direct: threads here, sums along rows in _rows.h, _strips.h and _laid.h, across channels in _depthwise.h."""
 
+import numpy as np
+
 from impls import checks
 
 cimport openmp
 from cython cimport floating
 from cython.parallel cimport prange, threadid
-from libc.stdlib cimport free
+from libc.stdlib cimport calloc, free
 
 
 cdef extern from *:
@@ -37,6 +39,7 @@ cdef extern from *:
     bint has_strips(const Shape*) nogil
     bint has_several(const Shape*) nogil
     bint has_one_tap(const Shape*, Py_ssize_t) nogil
+    Py_ssize_t one_tap_channels(const Shape*) nogil
     void one_tap_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, bint, Py_ssize_t*, float*) nogil
     void one_tap_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, bint, Py_ssize_t*, double*) nogil
     Py_ssize_t pieces_float(const Shape*, Py_ssize_t, Py_ssize_t) nogil
@@ -64,6 +67,7 @@ cdef extern from *:
         LAID
     const char* INSTRUCTIONS
 
+empty, FLOAT, DOUBLE = np.empty, np.dtype(np.float32), np.dtype(np.float64)
 cdef Py_ssize_t PAST = 8 << 20  # bytes of output, of which caches as they are today keep little
 cdef Py_ssize_t WEIGHTS = 1536 << 10  # bytes of weights that strips of an image read again and again, from a cache further away
 
@@ -90,6 +94,29 @@ def sums_in_strips(Py_ssize_t width, kernel, stride, dilation):
     return has_strips(&g)
 
 
+cdef inline void strip(
+    const Shape* g, const floating* input, const floating* weight, const floating* bias, floating* output, Py_ssize_t groups,
+    Py_ssize_t strips, Py_ssize_t shares, Py_ssize_t job, bint past, Py_ssize_t* places, floating* copies,
+) noexcept nogil:
+    """Strip job % strips of share job // strips % shares of the outputs, of a group of an image, the one of number job // strips // shares."""
+    cdef Py_ssize_t plane = g.out_height * g.out_width, tile = (VECTOR << POWER) // sizeof(floating)
+    cdef Py_ssize_t image = job // strips // shares, at = job % strips, n, k, begin, end
+    cdef Shape share = g[0]
+    begin = plane * at // strips // tile * tile
+    end = plane if at == strips - 1 else plane * (at + 1) // strips // tile * tile
+    at = job // strips % shares
+    n = image // groups * groups * g.outputs  # output channels before the image's
+    k = image % groups * g.outputs + g.outputs * at // shares
+    share.outputs = g.outputs * (at + 1) // shares - g.outputs * at // shares
+    input += image * g.channels * g.height * g.width
+    weight += k * g.channels
+    output += (n + k) * plane
+    if floating is float:
+        one_tap_float(&share, input, weight, bias + k, output, begin, end, past, places, copies)
+    else:
+        one_tap_double(&share, input, weight, bias + k, output, begin, end, past, places, copies)
+
+
 cdef int long_rows(
     const Shape* g, const floating* input, const floating* weight, const floating* bias, floating* output, Py_ssize_t images,
     Py_ssize_t groups, Py_ssize_t threads, bint past,
@@ -99,122 +126,109 @@ cdef int long_rows(
     Where there are few, and threads cannot have images of their own, they have outputs of their own, at most: strips are of unlike
     lengths, and each further share of the outputs has their pixels copied once more.
     """
-    cdef Py_ssize_t plane = g.out_height * g.out_width, pixels = g.channels * g.height * g.width
-    cdef Py_ssize_t tile = (VECTOR << POWER) // sizeof(floating), bytes = g.channels * sizeof(floating)
-    cdef Py_ssize_t columns = max(tile, LAID // bytes // tile * tile), strips = (plane + columns - 1) // columns
-    cdef Py_ssize_t shares = g.outputs * bytes // WEIGHTS, jobs = images * groups * strips, job, n, k, image, at, begin, end
-    cdef Shape share
+    cdef Py_ssize_t plane = g.out_height * g.out_width, tile = (VECTOR << POWER) // sizeof(floating), some = one_tap_channels(g)
+    cdef Py_ssize_t columns = max(tile, LAID // (some * sizeof(floating)) // tile * tile), strips = (plane + columns - 1) // columns
+    cdef Py_ssize_t shares = g.outputs * g.channels * sizeof(floating) // WEIGHTS, jobs = images * groups * strips, job
     if images * groups % threads > 0 and jobs < 4 * threads:
         shares = max(shares, min(threads, (4 * threads + jobs - 1) // jobs))
         if shares > threads:
             shares = (shares + threads - 1) // threads * threads
     shares = max(1, min(shares, g.outputs // MOST_OUTPUTS))
-    cdef Py_ssize_t size = apart((plane // strips + tile) * g.channels)
-    checks.require_memory(threads * (size * sizeof(floating) + g.channels * sizeof(Py_ssize_t)), "cpu.cython_direct's tiles")
+    cdef Py_ssize_t size = apart((plane // strips + tile) * some)
+    checks.require_memory(threads * (size * sizeof(floating) + some * sizeof(Py_ssize_t)), "cpu.cython_direct's tiles")
     cdef floating* copies = <floating*> scratch(threads * size * sizeof(floating))
-    cdef Py_ssize_t* places = <Py_ssize_t*> scratch(threads * apart(g.channels) * sizeof(Py_ssize_t))
+    cdef Py_ssize_t* places = <Py_ssize_t*> scratch(threads * apart(some) * sizeof(Py_ssize_t))
     if copies == NULL or places == NULL:
         free(copies)
         free(places)
         raise MemoryError("cpu.cython_direct's tiles do not fit in memory")
-    for job in prange(jobs * shares, nogil=True, schedule="static", num_threads=threads):
-        image = job // strips // shares  # of one group
-        at = job % strips
-        begin = plane * at // strips // tile * tile
-        end = plane if at == strips - 1 else plane * (at + 1) // strips // tile * tile
-        at = job // strips % shares
-        n = image // groups * groups * g.outputs  # output channels before the image's
-        k = image % groups * g.outputs + g.outputs * at // shares
-        share = g[0]
-        share.outputs = g.outputs * (at + 1) // shares - g.outputs * at // shares
-        if floating is float:
-            one_tap_float(
-                &share, input + image * pixels, weight + k * g.channels, bias + k, output + (n + k) * plane, begin, end, past,
-                places + threadid() * apart(g.channels), copies + threadid() * size,
-            )
-        else:
-            one_tap_double(
-                &share, input + image * pixels, weight + k * g.channels, bias + k, output + (n + k) * plane, begin, end, past,
-                places + threadid() * apart(g.channels), copies + threadid() * size,
+    if threads == 1:  # a team of one would take as long as a small layer
+        with nogil:
+            for job in range(jobs * shares):
+                strip(g, input, weight, bias, output, groups, strips, shares, job, past, places, copies)
+    else:
+        for job in prange(jobs * shares, nogil=True, schedule="static", num_threads=threads):
+            strip(
+                g, input, weight, bias, output, groups, strips, shares, job, past, places + threadid() * apart(some),
+                copies + threadid() * size,
             )
     free(copies)
     free(places)
     return 0
 
 
-def rows(
-    const floating[:, :, :, ::1] input, const floating[:, :, :, ::1] weight, const floating[::1] bias,
-    floating[:, :, :, ::1] output, stride, pad, dilation, Py_ssize_t groups,
-):
-    """Fill output (N, K, P, Q); every array C-contiguous and not empty, stride, pad and dilation pairs."""
-    cdef Shape g
-    g.channels, g.height, g.width = weight.shape[1], input.shape[2], input.shape[3]
-    g.outputs, g.out_height, g.out_width = output.shape[1] // groups, output.shape[2], output.shape[3]
-    g.taps_y, g.taps_x = weight.shape[2], weight.shape[3]
-    (g.stride_y, g.stride_x), (g.top, g.left), (g.dilation_y, g.dilation_x) = stride, pad, dilation
-    cdef Py_ssize_t threads = openmp.omp_get_max_threads(), images = output.shape[0] * groups, size, pieces, job, n, k
-    cdef bint past = (
-        images * g.outputs * g.out_height * g.out_width * sizeof(floating) >= PAST and <size_t> &output[0, 0, 0, 0] % VECTOR == 0
-    )
-    if has_one_tap(&g, VECTOR // sizeof(floating)):
-        long_rows(
-            &g, &input[0, 0, 0, 0], &weight[0, 0, 0, 0], &bias[0], &output[0, 0, 0, 0], output.shape[0], groups, threads, past
-        )
-        return
+cdef inline void band(
+    const Shape* g, const floating* input, const floating* weight, const floating* bias, floating* output, Py_ssize_t groups,
+    Py_ssize_t pieces, Py_ssize_t job, bint past, Py_ssize_t* offsets, floating* work,
+) noexcept nogil:
+    """Piece job % pieces of a group of an image, the one of number job // pieces."""
+    cdef Py_ssize_t image = job // pieces, at = job % pieces, k = image % groups * g.outputs
+    cdef Py_ssize_t first = g.out_height * at // pieces, last = g.out_height * (at + 1) // pieces
+    input += image * g.channels * g.height * g.width
+    weight += k * g.channels * g.taps_y * g.taps_x
+    output += image * g.outputs * g.out_height * g.out_width
     if floating is float:
-        pieces = pieces_float(&g, threads, images)
-        size = work_float(&g, pieces)
+        band_float(g, input, weight, bias + k, output, first, last, past, offsets, work)
     else:
-        pieces = pieces_double(&g, threads, images)
-        size = work_double(&g, pieces)
+        band_double(g, input, weight, bias + k, output, first, last, past, offsets, work)
+
+
+cdef int along_rows(
+    const Shape* g, const floating* input, const floating* weight, const floating* bias, floating* output, Py_ssize_t batch,
+    Py_ssize_t groups,
+) except -1:
+    """Fill the output of so many images: of a group of each, g."""
+    cdef Py_ssize_t threads = openmp.omp_get_max_threads(), images = batch * groups, size, pieces, job
+    cdef bint past = (
+        images * g.outputs * g.out_height * g.out_width * sizeof(floating) >= PAST and <size_t> output % VECTOR == 0
+    )
+    if has_one_tap(g, VECTOR // sizeof(floating)):
+        return long_rows(g, input, weight, bias, output, batch, groups, threads, past)
+    if floating is float:
+        pieces = pieces_float(g, threads, images)
+        size = work_float(g, pieces)
+    else:
+        pieces = pieces_double(g, threads, images)
+        size = work_double(g, pieces)
     checks.require_memory(threads * size * sizeof(floating), "cpu.cython_direct's padded copies")
     size = apart(size)
     cdef floating* work = <floating*> scratch(threads * size * sizeof(floating))
-    cdef Py_ssize_t numbers = g.taps_x * (1 + g.channels * g.taps_y if has_several(&g) else 1)
+    cdef Py_ssize_t numbers = g.taps_x * (1 + g.channels * g.taps_y if has_several(g) else 1)
     cdef Py_ssize_t* offsets = <Py_ssize_t*> scratch(threads * numbers * sizeof(Py_ssize_t))
-    try:
-        if work == NULL or offsets == NULL:
-            raise MemoryError("cpu.cython_direct's padded copies do not fit in memory")
-        for job in prange(images * pieces, nogil=True, schedule="static", num_threads=threads):
-            n = job // pieces // groups
-            k = job // pieces % groups
-            if floating is float:
-                band_float(
-                    &g, &input[n, k * g.channels, 0, 0], &weight[k * g.outputs, 0, 0, 0], &bias[k * g.outputs],
-                    &output[n, k * g.outputs, 0, 0], g.out_height * (job % pieces) // pieces,
-                    g.out_height * (job % pieces + 1) // pieces, past, offsets + threadid() * numbers, work + threadid() * size,
-                )
-            else:
-                band_double(
-                    &g, &input[n, k * g.channels, 0, 0], &weight[k * g.outputs, 0, 0, 0], &bias[k * g.outputs],
-                    &output[n, k * g.outputs, 0, 0], g.out_height * (job % pieces) // pieces,
-                    g.out_height * (job % pieces + 1) // pieces, past, offsets + threadid() * numbers, work + threadid() * size,
-                )
-    finally:
+    if work == NULL or offsets == NULL:
         free(work)
         free(offsets)
-
-
-def channels(
-    const floating[:, :, :, ::1] input, const floating[:, :, :, ::1] weight, const floating[::1] bias,
-    floating[:, :, :, ::1] output, stride, pad, dilation, Py_ssize_t groups,
-):
-    """rows() for as many groups as channels, in vectors of channels."""
-    cdef Shape g
-    g.channels, g.height, g.width = 1, input.shape[2], input.shape[3]
-    g.outputs, g.out_height, g.out_width = 1, output.shape[2], output.shape[3]
-    g.taps_y, g.taps_x = weight.shape[2], weight.shape[3]
-    (g.stride_y, g.stride_x), (g.top, g.left), (g.dilation_y, g.dilation_x) = stride, pad, dilation
-    cdef Py_ssize_t threads = openmp.omp_get_max_threads(), lanes = VECTOR // sizeof(floating), size, area, bands, job, n, c, k, count
-    cdef Py_ssize_t blocks = (groups + lanes - 1) // lanes, images = output.shape[0], kept
-    if floating is float:
-        bands = depthwise_bands_float(&g, threads, images * blocks)
-        size = apart(depthwise_work_float(&g, bands))
-        area = depthwise_weights_float(&g)
+        raise MemoryError("cpu.cython_direct's padded copies do not fit in memory")
+    if threads == 1:
+        with nogil:
+            for job in range(images * pieces):
+                band(g, input, weight, bias, output, groups, pieces, job, past, offsets, work)
     else:
-        bands = depthwise_bands_double(&g, threads, images * blocks)
-        size = apart(depthwise_work_double(&g, bands))
-        area = depthwise_weights_double(&g)
+        for job in prange(images * pieces, nogil=True, schedule="static", num_threads=threads):
+            band(
+                g, input, weight, bias, output, groups, pieces, job, past, offsets + threadid() * numbers, work + threadid() * size
+            )
+    free(work)
+    free(offsets)
+    return 0
+
+
+cdef int across_channels(
+    const Shape* g, const floating* input, const floating* weight, const floating* bias, floating* output, Py_ssize_t images,
+    Py_ssize_t groups,
+) except -1:
+    """along_rows() for groups of one channel and one output, in vectors of channels."""
+    cdef Py_ssize_t threads = openmp.omp_get_max_threads(), lanes = VECTOR // sizeof(floating), size, area, bands, job, n, c, k, count
+    cdef Py_ssize_t blocks = (groups + lanes - 1) // lanes, kept
+    cdef Py_ssize_t taps = g.taps_y * g.taps_x, seen = g.height * g.width, plane = g.out_height * g.out_width  # of a channel
+    if floating is float:
+        bands = depthwise_bands_float(g, threads, images * blocks)
+        size = apart(depthwise_work_float(g, bands))
+        area = depthwise_weights_float(g)
+    else:
+        bands = depthwise_bands_double(g, threads, images * blocks)
+        size = apart(depthwise_work_double(g, bands))
+        area = depthwise_weights_double(g)
     kept = blocks if images * bands > 1 else 1  # of whose weights a thread keeps what it transposed
     needed = threads * (size + kept * area) * sizeof(floating)
     checks.require_memory(needed, "cpu.cython_direct's bands and weights of vectors of channels")
@@ -236,23 +250,96 @@ def channels(
             count = min(lanes, groups - c)
             next = NULL
             if bands == 1 and job + 1 < images * blocks:
-                next = &input[(job + 1) // blocks, (job + 1) % blocks * lanes, 0, 0]
+                next = input + ((job + 1) // blocks * groups + (job + 1) % blocks * lanes) * seen
             if floating is float:
                 if held[k] != c:
-                    depthwise_transpose_float(&g, &weight[c, 0, 0, 0], count, factors)
+                    depthwise_transpose_float(g, weight + c * taps, count, factors)
                 depthwise_float(
-                    &g, &input[n, c, 0, 0], factors, &bias[c], &output[n, c, 0, 0], count, g.out_height * (job % bands) // bands,
-                    g.out_height * (job % bands + 1) // bands, bands, next, work + threadid() * size,
+                    g, input + (n * groups + c) * seen, factors, bias + c, output + (n * groups + c) * plane, count,
+                    g.out_height * (job % bands) // bands, g.out_height * (job % bands + 1) // bands, bands, next,
+                    work + threadid() * size,
                 )
             else:
                 if held[k] != c:
-                    depthwise_transpose_double(&g, &weight[c, 0, 0, 0], count, factors)
+                    depthwise_transpose_double(g, weight + c * taps, count, factors)
                 depthwise_double(
-                    &g, &input[n, c, 0, 0], factors, &bias[c], &output[n, c, 0, 0], count, g.out_height * (job % bands) // bands,
-                    g.out_height * (job % bands + 1) // bands, bands, next, work + threadid() * size,
+                    g, input + (n * groups + c) * seen, factors, bias + c, output + (n * groups + c) * plane, count,
+                    g.out_height * (job % bands) // bands, g.out_height * (job % bands + 1) // bands, bands, next,
+                    work + threadid() * size,
                 )
             held[k] = c
     finally:
         free(work)
         free(weights)
         free(held)
+    return 0
+
+
+cdef Shape shape_of(const Py_ssize_t* input, const Py_ssize_t* weight, stride, dilation, Py_ssize_t groups):
+    """What is summed for a group of an image, but for the padding and the output's size."""
+    cdef Shape g
+    g.channels, g.height, g.width = weight[1], input[2], input[3]
+    g.outputs, g.taps_y, g.taps_x = weight[0] // groups, weight[2], weight[3]
+    (g.stride_y, g.stride_x), (g.dilation_y, g.dilation_x) = stride, dilation
+    return g
+
+
+cdef aligned(shape, dtype):
+    """np.empty that, from 1 MB on, begins at a cache line: a vector stored across two of them takes twice as long."""
+    cdef Py_ssize_t count = shape[0] * shape[1] * shape[2] * shape[3], size = dtype.itemsize
+    if count * size < 1 << 20:
+        return empty(shape, dtype)
+    memory = empty(count + 64 // size, dtype)
+    cdef Py_ssize_t first = -memory.ctypes.data % 64 // size
+    return memory[first : first + count].reshape(shape)
+
+
+def conv2d(
+    const floating[:, :, :, ::1] input, const floating[:, :, :, ::1] weight, const floating[::1] bias, stride, padding, dilation,
+    Py_ssize_t groups, bint across,
+):
+    """Return the output (N, K, P, Q): every array C-contiguous, bias may be None, settings in their one form.
+
+    across: in vectors of channels, of which each is a group. Calls of Python's would take as long as a small layer: there are few.
+    """
+    cdef Shape g = shape_of(input.shape, weight.shape, stride, dilation, groups)
+    cdef Py_ssize_t below, right
+    cdef floating* zeros = NULL
+    cdef const floating* start
+    (g.top, below), (g.left, right) = padding
+    g.out_height = (g.top + g.height + below - g.dilation_y * (g.taps_y - 1) - 1) // g.stride_y + 1
+    g.out_width = (g.left + g.width + right - g.dilation_x * (g.taps_x - 1) - 1) // g.stride_x + 1
+    filled = aligned((input.shape[0], weight.shape[0], g.out_height, g.out_width), FLOAT if floating is float else DOUBLE)
+    if input.shape[0] == 0:
+        return filled
+    cdef floating[:, :, :, ::1] output = filled
+    if bias is None:
+        zeros = <floating*> calloc(weight.shape[0], sizeof(floating))
+        if zeros == NULL:
+            raise MemoryError("cpu.cython_direct's zeros for a bias do not fit in memory")
+        start = zeros
+    else:
+        start = &bias[0]
+    try:
+        if across:
+            across_channels(&g, &input[0, 0, 0, 0], &weight[0, 0, 0, 0], start, &output[0, 0, 0, 0], input.shape[0], groups)
+        else:
+            along_rows(&g, &input[0, 0, 0, 0], &weight[0, 0, 0, 0], start, &output[0, 0, 0, 0], input.shape[0], groups)
+    finally:
+        free(zeros)
+    return filled
+
+
+def rows(
+    const floating[:, :, :, ::1] input, const floating[:, :, :, ::1] weight, const floating[::1] bias,
+    floating[:, :, :, ::1] output, stride, pad, dilation, Py_ssize_t groups,
+):
+    """Fill output (N, K, P, Q), along rows; every array C-contiguous and not empty, stride, pad and dilation pairs."""
+    cdef Shape g = shape_of(input.shape, weight.shape, stride, dilation, groups)
+    g.top, g.left = pad
+    g.out_height, g.out_width = output.shape[2], output.shape[3]
+    along_rows(&g, &input[0, 0, 0, 0], &weight[0, 0, 0, 0], &bias[0], &output[0, 0, 0, 0], input.shape[0], groups)
+
+
+# By bytes of a number: having the arrays' own found by them takes a good part of a small layer's time.
+KERNELS = {4: conv2d["float"], 8: conv2d["double"]}

@@ -35,6 +35,9 @@ static ptrdiff_t laid_channels(const Shape *g)
     return (g->channels + times - 1) / times;
 }
 
+/* The same where an image is one long row: all of them with 32 registers, for whose twelve outputs fewer are no faster. */
+static ptrdiff_t one_tap_channels(const Shape *g) { return TILE == 6 ? laid_channels(g) : g->channels; }
+
 /* `count` tiles of `tile` outputs, 1 << power vectors, from pixel `at` on, and the pixel after them. */
 typedef struct {
     ptrdiff_t at, tile, count, after;
@@ -135,14 +138,14 @@ static void NAME(laid_out)(const Shape *g, const REAL *copy, ptrdiff_t seen, ptr
     }
 }
 
-/* Copies of the pixels that tiles of a 1x1 layer see, each tile's of a channel side by side. */
-static void NAME(lay_pixels)(const Shape *g, const REAL *input, Laid tiles, REAL *copies)
+/* Copies of the pixels that tiles of a 1x1 layer see of `channels` channels, each tile's of a channel side by side. */
+static void NAME(lay_pixels)(const Shape *g, const REAL *input, ptrdiff_t channels, Laid tiles, REAL *copies)
 {
     const ptrdiff_t plane = g->height * g->width, tile = tiles.tile, stride = g->stride_x;
     for (ptrdiff_t t = 0; t < tiles.count; t++) {
         ptrdiff_t at[(LANES << POWER) + 1], from[LANES << POWER];
         const int pieces = NAME(row_pieces)(g, tiles.at + t * tile, tile, g->width, stride, at, from);
-        for (ptrdiff_t c = 0; c < g->channels; c++, copies += tile)
+        for (ptrdiff_t c = 0; c < channels; c++, copies += tile)
             for (int i = 0; i < pieces; i++) {
                 const REAL *begin = input + c * plane + from[i];
                 const ptrdiff_t count = at[i + 1] - at[i], seen = (count - 1) * stride + 1;
@@ -157,17 +160,22 @@ static void NAME(lay_pixels)(const Shape *g, const REAL *input, Laid tiles, REAL
 }
 
 /* Pixels first to last - 1 of an image that is one long row: has_one_tap. `last` is a vector at least; places: room for a number for each
-   channel; copies: for their pixels of every channel, or a tile's where these are more. The other arguments as band() has them. */
+   of one_tap_channels(g); copies: for their pixels of all these, or a tile's where these are more. The other arguments as band() has them. */
 static void NAME(one_tap)(const Shape *g, const REAL *input, const REAL *weight, const REAL *bias, REAL *output, ptrdiff_t first,
                           ptrdiff_t last, int past, ptrdiff_t *places, REAL *copies)
 {
     const int whole = g->stride_y == 1 && g->stride_x == 1 && g->out_width == g->width; /* pixels are side by side where they lie */
+    const ptrdiff_t some = one_tap_channels(g), plane = g->height * g->width;
     for (ptrdiff_t at = first; at < last;) {
         const Laid tiles = next_laid(at, last, last - first, LANES);
-        if (!whole)
-            NAME(lay_pixels)(g, input, tiles, copies);
-        NAME(sum_laid)(g, tiles, g->channels, places, whole ? input + tiles.at : NULL, copies, weight, g->channels, bias,
-                       output + tiles.at, past && NAME(is_aligned)(g, tiles.at));
+        const int streams = past && some == g->channels && NAME(is_aligned)(g, tiles.at);
+        for (ptrdiff_t c = 0; c < g->channels; c += some) {
+            const ptrdiff_t count = c + some < g->channels ? some : g->channels - c;
+            if (!whole)
+                NAME(lay_pixels)(g, input + c * plane, count, tiles, copies);
+            NAME(sum_laid)(g, tiles, count, places, whole ? input + c * plane + tiles.at : NULL, copies, weight + c, g->channels,
+                           c ? NULL : bias, output + tiles.at, streams);
+        }
         at = tiles.after;
     }
 }

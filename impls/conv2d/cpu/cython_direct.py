@@ -6,18 +6,19 @@ registers", ICIP 2013); weights stay in registers where they are few. Several ou
 with AVX-512, share a tile where its pixels are copied tap by tap, all that one tile sees side by side (packing, as in
 Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 34, 2008): of 1x1 layers, not
 padded, an image's outputs are one row of tiles, which the first outputs copy while they are summed, or, where strided,
-are copied before; of strided layers and those of up to 512 columns with 20 outputs and 40 taps and more, with AVX-512
-of such strided or dilated ones with 6 outputs and 20 taps and more, 384 taps are copied at a time. Without AVX-512,
-whose 32 registers hold sums of four rows, several outputs share a row elsewhere too. Other large images are read where
-they lie, but for their edges; small or strided ones are copied with their padding. Images of one channel, as depthwise
-layers have, of up to 512 columns are read where they lie too, masks leaving padding out, with AVX-512 and square
-kernels of 3, 5 and 7, with AVX2 of 3 and up to 64 columns, undilated and with strides of 1 or 2. Depthwise images are
-else mostly transposed to vectors of channels, a band of rows at a time, and so are those of too few columns for vectors
-along them. Along rows, outputs of 8 MB and more go past the caches. For each thread, extra memory: a padded copy of at
-most about 100 kB, or of the rows that eight output rows see where that is more, without AVX-512 with several outputs at
-once as many output rows as the kernel has, and then a number for each weight of an output; tiles of 192 kB and one
-more, or of two where that is more; across channels their weights and 512 kB, or a vector of channels of what twice as
-many output rows see as the kernel has, and of their sums, where that is more.
+are copied before; so are those of strided layers and of up to 512 columns with 20 outputs and 40 taps and more, with
+AVX-512 of such strided or dilated ones with 6 outputs and 20 taps and more. 384 taps are copied at a time, but with
+AVX-512 all those of 1x1 layers. Without AVX-512, whose 32 registers hold sums of four rows, several outputs share a row
+elsewhere too. Other large images are read where they lie, but for their edges; small or strided ones are copied with
+their padding. Images of one channel, as depthwise layers have, of up to 512 columns are read where they lie too, masks
+leaving padding out, with AVX-512 and square kernels of 3, 5 and 7, with AVX2 of 3 and up to 64 columns, undilated and
+with strides of 1 or 2. Depthwise images are else mostly transposed to vectors of channels, a band of rows at a time,
+and so are those of too few columns for vectors along them. Along rows, outputs of 8 MB and more go past the caches. For
+each thread, extra memory: a padded copy of at most about 100 kB, or of the rows that eight output rows see where that
+is more, without AVX-512 with several outputs at once as many output rows as the kernel has, and then a number for each
+weight of an output; tiles of 192 kB and one more, or of two where that is more; across channels their weights and 512
+kB, or a vector of channels of what twice as many output rows see as the kernel has, and of their sums, where that is
+more.
 """
 
 import functools
@@ -28,16 +29,6 @@ import numpy as np
 import impls.conv2d.cpu._cython_direct as _cython_direct  # type: ignore[import-not-found]
 from impls.contract import implementation
 from impls.conv2d.arguments import output_shape
-
-
-def _aligned(shape, dtype):
-    """np.empty that, from 1 MB on, begins at a cache line: a vector stored across two of them takes twice as long."""
-    count = math.prod(shape)
-    if count * dtype.itemsize < 1 << 20:
-        return np.empty(shape, dtype)
-    memory = np.empty(count + 64 // dtype.itemsize, dtype)
-    first = -memory.ctypes.data % 64 // dtype.itemsize
-    return memory[first : first + count].reshape(shape)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -81,15 +72,11 @@ def _machine(itemsize):
 @implementation(device="cpu", family="direct", summary="Cython: tiles of rows in vector registers, OpenMP")
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
-    output = _aligned(output_shape(input.shape, weight.shape, stride, padding, dilation), input.dtype)
-    before = padding[0][0], padding[1][0]
-    if len(input):
-        start = np.zeros(len(weight), input.dtype) if bias is None else np.ascontiguousarray(bias)
-        arrays = np.ascontiguousarray(input), np.ascontiguousarray(weight)
-        kernel = _cython_direct.rows
-        if groups == len(weight) == input.shape[1] and groups >= 8:
-            shapes = *input.shape[:2], input.shape[3], output.shape[2:], weight.shape[2:]
-            if _is_faster_across(*shapes, stride, dilation, _machine(input.itemsize)):
-                kernel = _cython_direct.channels
-        kernel(*arrays, start, output, stride, before, dilation, groups)
-    return output
+    across = False
+    if groups >= 8 and groups == len(weight) == input.shape[1]:
+        out = output_shape(input.shape, weight.shape, stride, padding, dilation)[2:]
+        shapes = *input.shape[:2], input.shape[3], out, weight.shape[2:]
+        across = _is_faster_across(*shapes, stride, dilation, _machine(input.itemsize))
+    start = None if bias is None else np.ascontiguousarray(bias)
+    arrays = np.ascontiguousarray(input), np.ascontiguousarray(weight), start
+    return _cython_direct.KERNELS[input.itemsize](*arrays, stride, padding, dilation, groups, across)
