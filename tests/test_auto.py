@@ -254,9 +254,20 @@ def test_a_rule_where_nothing_was_measured(table, there):
     assert "by rule: few channels; nothing was measured with avx9" in str(found)
 
 
-FOR_WIDE_VECTORS = ["n1c15h99w99k16r3s3", "n2c90h99w99k18r3s3t2g2"]
-LARGER = ["n1c32h62w62k56r5s5", "n1c32h62w62k56r5s5t2", "n8c16h60w60k16r7s3d2"]
-NARROW = ["n9c1h999w999k8r3s3", "n9c1h999w999k8r3s3t2", "n1c8h97w97k8r3s3", "n4c16h999w11k16r3s3g2", "n1c8h300w300k4r3s3t2"]
+FOR_WIDE_VECTORS = ["n1c15h99w99k16r3s3", "n2c90h99w99k18r3s3t2g2", "n9c6h300w96k9r3s3t3", "n9c6h300w95k9r3s3t3"]
+LARGER = ["n1c32h7w71k256r5s5", "n1c32h62w62k56r5s5", "n1c32h62w62k56r5s5t2", "n8c16h60w60k16r7s3d2"]
+NARROW = [
+    "n9c8h300w65k4r3s3t2",
+    "n9c8h300w64k4r3s3t2",
+    "n1c8h300w300k4r6s8",
+    "n1c8h300w300k4r7s7",
+    "n9c1h999w999k8r3s3",
+    "n9c1h999w999k8r3s3t2",
+    "n1c8h97w97k8r3s3",
+    "n4c16h999w11k16r3s3g2",
+    "n1c8h300w300k4r3s3t2",
+]
+NOT_WIDE = ["n4c16h999w10k16r3s3g2", "n1c90h99w99k16r3s3t2g2", "n2c90h99w99k14r3s3t2g2", "n1c9h97w97k8r3s3"]
 READ = ["n1c200h99w99k3r1s1", "n1c200h99w99k50r1s1"]  # which only Intel's processors leave to torch
 WITH_WIDE_VECTORS = {
     "n9c1h999w999k9r3s3": "layer for wide vectors",
@@ -266,7 +277,8 @@ WITH_WIDE_VECTORS = {
     "n1c6h99w99k6r3s3t3": "small layer",
     "n1c2h50w56k2r3s3p1": "few channels for wide vectors",
     "n1c16h99w99k2r3s3": "3x3 layer",
-    **dict.fromkeys(READ, "large layer"),
+    **dict.fromkeys([*READ, *NOT_WIDE], "large layer"),
+    "n1c32h14w24k256r5s5": "layer for wide vectors",
     **dict.fromkeys([f"n1c{c}h62w62k56r5s5" for c in (15, 160, 161)], "layer for wide vectors"),
     **dict.fromkeys(["n1c32h62w62k56r5s5t3", "n1c32h62w62k56r13s3"], "layer for wide vectors"),
     **dict.fromkeys(["n1c999h3w5k999r1s1", "n1c200h99w99k2r1s1", "n1c20h99w99k20r1s1p1"], "layer for wide vectors"),
@@ -302,22 +314,31 @@ WITHOUT_KERNELS = {"n1c6h99w99k6r3s3t3": "small layer"}
         ("n1c16h7w17k16r3s3p1", "3x3 layer"),
         ("n1c512h7w7k512r3s3p1", "3x3 layer"),  # 231 million
         ("n1c15h99w99k16r3s3", "large layer"),  # 40.6 million FLOPs
-        ("n2c90h99w99k18r3s3t2g2", "large layer"),  # no fewer products by Winograd
-        *dict.fromkeys(LARGER, "larger kernel").items(),
+        ("n2c90h99w99k18r3s3t2g2", "grouped layer"),  # no fewer products by Winograd
+        *dict.fromkeys(LARGER, "larger kernel").items(),  # the first on 201 pixels
         ("n1c32h62w62k56r5s5t3", "large layer"),
         ("n1c32h62w62k56r13s3", "large layer"),
         ("n1c160h62w62k56r5s5", "larger kernel"),  # 4000 taps
         ("n1c161h62w62k56r5s5", "large layer"),
         ("n1c15h62w62k56r5s5", "large layer"),
-        ("n2c90h99w99k16r3s3t2g2", "large layer"),  # 8 outputs a group
+        ("n1c32h14w24k256r5s5", "larger kernel on few pixels"),  # 200
+        ("n1c90h99w99k16r3s3t2g2", "small layer"),  # 8 outputs a group, 31 million
+        ("n2c90h99w99k14r3s3t2g2", "grouped layer"),  # 7
         ("n1c15h98w98k16r3s3", "small layer"),  # 39.8 million
         ("n1c8h97w97k8r3s3", "narrow layer"),  # 10.4 million
         ("n1c8h95w95k8r3s3", "small layer"),  # 9.96 million
         ("n4c16h999w11k16r3s3g2", "narrow layer"),  # 9 columns
-        ("n4c16h999w10k16r3s3g2", "large layer"),  # 8
+        ("n4c16h999w10k16r3s3g2", "grouped layer"),  # 8
         ("n1c8h300w300k4r3s3t2", "narrow layer"),
+        ("n9c8h300w65k4r3s3t2", "narrow layer"),  # 32 columns
+        ("n9c8h300w64k4r3s3t2", "narrow layer along channels"),  # 31
+        ("n1c8h300w300k4r6s8", "narrow layer"),
+        ("n1c8h300w300k4r7s7", "narrow layer along channels"),
         ("n1c8h400w400k4r3s3t3", "large layer"),
-        ("n1c9h97w97k8r3s3", "large layer"),
+        ("n9c6h300w96k9r3s3t3", "narrow layer"),  # 32 columns
+        ("n9c6h300w95k9r3s3t3", "large layer"),  # 31
+        ("n1c9h97w97k7r3s3", "large layer"),
+        ("n1c9h97w97k8r3s3", "small layer"),
         ("n1c8h97w97k9r3s3", "small layer"),
         ("n1c999h99w99k999r1s1", "1x1 layer"),
         ("n1c20h100w101k10r1s1", "1x1 layer"),

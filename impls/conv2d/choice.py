@@ -33,7 +33,10 @@ RULES = {
     "layer for wide vectors": PACKED,
     "narrow layer": ALONG_ROWS,
     "narrow layer for wide vectors": ["cpu.numba_direct", "cpu.torch", "cpu.cython_packed", "im2col.strided"],
+    "narrow layer along channels": PACKED,
     "larger kernel": ["cpu.cython_winograd", "cpu.torch", "cpu.cython_packed", "im2col.strided"],
+    "larger kernel on few pixels": PACKED,
+    "grouped layer": PACKED,
     "large layer": ["cpu.torch", "cpu.cython_packed", "cpu.numba_direct", "im2col.strided"],
 }
 FRUGAL = "cpu.shift_matmul"  # the last of all: NumPy alone, and less memory than patches take
@@ -41,7 +44,7 @@ FEW = 6  # channels in and out of a group up to which vectors along them are not
 APART = 2  # with strides up to this, whose pixels are soon sorted into vectors along rows,
 FEW_APART = 3  # and with wider ones where vectors are wide or the compiled kernels, which sort any, are not there
 SMALL = 40_000_000  # FLOPs up to which torch's way to its kernel is a good part of its time,
-NARROW = 8  # with more outputs of a group than these, which leave half of the widest vectors along them empty,
+NARROW = 8  # with more outputs of a group, since fewer half fill the widest vectors along them, or as many of more inputs,
 SMALL_NARROW = 10_000_000  # and with no more, or strides over APART,
 SMALL_PLAIN = 4_000_000  # and at 1x1 without a stride, a product of matrices to torch, where it is no "1x1 layer":
 TILE = 16  # pixels of an image's output and more, which fill a vector, none of them padding,
@@ -50,11 +53,16 @@ READ = 4  # times as many channels and more with wide vectors, whose reading tak
 INTEL = "GenuineIntel"  # on processors by this maker, whose library its products are by: on others they take twice as long
 # In whose 32 registers of 64 bytes larger layers are mostly faster as well: along channels where there are more than NARROW
 # outputs. Along rows of more than NARROW columns sums are faster anywhere, with no more channels and strides up to APART.
+# Without these registers strided rows are so from BROAD columns on, of FEW channels with any strides, and kernels of up to
+# MASSED taps.
 WIDE = "avx512"
+BROAD = 32
+MASSED = 49
 # Channels from which on Winograd's fewer products outweigh its transforms; for larger kernels outputs too. At 3x3 NARROW
 # outputs do, and with wide vectors, which fewer do not fill, any number,
 MANY = 16
-SPREAD = 112  # but in small layers with no more pixels in an output channel, for which weights are transformed in vain;
+SPREAD = 112  # but in small layers with no more pixels in an output channel, for which weights are transformed in vain,
+PIECED = 200  # and for a kernel in pieces with no more of them, since there are several transforms;
 DEEP = 4000  # and for a kernel in pieces up to so many taps of all channels, whose tiles and weights the caches hold
 BRIEF = 200_000  # FLOPs up to which the call of a Numba kernel takes longer than its sums
 
@@ -194,7 +202,8 @@ def _kind(problem: Problem, instructions: str | None) -> str:
         return "few channels for wide vectors" if several else "few channels"
     if channels == 1 and not wide:
         return "few channels"
-    spread = flops > SMALL or math.prod(problem.output) // problem.weight[0] > SPREAD
+    pixels, columns = math.prod(problem.output) // problem.weight[0], problem.output[3]
+    spread = flops > SMALL or pixels > SPREAD
     if channels >= MANY and (wide or outputs >= NARROW) and problem.transformed and kernel == (3, 3) and spread:
         return "3x3 layer"
     padded = any(map(any, problem.padding))
@@ -202,17 +211,25 @@ def _kind(problem: Problem, instructions: str | None) -> str:
         read = wide and stride == 1 and channels >= READ * outputs and flops > SMALL_PLAIN
         read = read and tables.processor().startswith(INTEL)
         return "large layer" if read else "1x1 layer"
-    small = SMALL if outputs > NARROW and stride <= APART else SMALL_NARROW
+    filled = outputs > NARROW or (outputs == NARROW < channels and not wide)
+    small = SMALL if filled and stride <= APART else SMALL_NARROW
     if kernel == (1, 1) and stride == 1:
         small = SMALL_PLAIN
     if flops <= small:
         return "small layer"
     if wide and (outputs > NARROW or kernel == (1, 1)):
         return "layer for wide vectors"
-    if channels <= NARROW < problem.output[3] and stride <= APART:
-        return "narrow layer for wide vectors" if wide else "narrow layer"
-    many = min(channels, outputs) >= MANY and channels * math.prod(kernel) <= DEEP
-    return "larger kernel" if many and problem.transformed else "large layer"
+    taps = math.prod(kernel)
+    if channels <= NARROW < columns and stride <= APART:
+        if wide:
+            return "narrow layer for wide vectors"
+        along_rows = taps < MASSED and (stride == 1 or columns >= BROAD)
+        return "narrow layer" if along_rows else "narrow layer along channels"
+    if channels <= FEW and columns >= BROAD and not wide:
+        return "narrow layer"
+    if min(channels, outputs) >= MANY and channels * taps <= DEEP and problem.transformed:
+        return "larger kernel" if pixels > PIECED else "larger kernel on few pixels"
+    return "large layer" if wide or problem.groups == 1 else "grouped layer"
 
 
 @functools.cache
