@@ -24,9 +24,9 @@ HEAD = """\
 
 
 def problems(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield {"problem": label} for the shapes of all sets, once each, and for as many others as are to be drawn.
+    """Yield {"problem": label} for the shapes of all sets, as many others as are to be drawn, and those named, once each.
 
-    request: sets, random, seed. Raises ImportError where the kernels that a table is of are not built.
+    request: sets, random, seed, problems. Raises ImportError where the kernels that a table is of are not built.
     """
     from impls.conv2d import choice
 
@@ -34,7 +34,7 @@ def problems(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         raise ImportError("the compiled kernels are not built, and a table is of what they were compiled for: pip install .")
     named = [problem.label for name in request["sets"] for problem in load_set(name).values()]
     drawn = [problem.label for problem in draw.draw(request["random"], request["seed"])]
-    yield from ({"problem": label} for label in dict.fromkeys(named + drawn))
+    yield from ({"problem": label} for label in dict.fromkeys([*named, *drawn, *request["problems"]]))
 
 
 def doubtful(request: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -28,7 +28,7 @@ def run(project: Project, again: speed.Again, dirty: bool, console: Console) -> 
     then is kept.
     """
     settings = _settings(project)
-    asked = {key: settings[key] for key in ("sets", "random", "seed")}
+    asked = {key: settings[key] for key in ("sets", "random", "seed", "problems")}
     every = tuple(event["problem"] for event in suite.ask(project, "problems", asked, console))
     baseline, *others = settings["contenders"]
     about = {"seconds": settings["seconds"], "within": settings["within"]}

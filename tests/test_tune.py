@@ -100,7 +100,15 @@ def test_a_table_says_how_torch_stands_where_rules_leave_problems_to_others(tmp_
 def test_a_table_is_of_compiled_kernels(monkeypatch):
     monkeypatch.setattr(choice, "instruction_set", lambda: None)
     with pytest.raises(ImportError, match="the compiled kernels are not built"):
-        next(tuning.problems({"sets": [], "random": 1, "seed": 1}))
+        next(tuning.problems({"sets": [], "random": 1, "seed": 1, "problems": []}))
+
+
+def test_what_is_measured_is_of_sets_drawn_and_named_once_each(monkeypatch):
+    monkeypatch.setattr(choice, "instruction_set", lambda: "avx9")
+    asked = {"sets": ["mnist"], "random": 1, "seed": 1}
+    before = list(tuning.problems({**asked, "problems": []}))
+    named = {"problem": "n1c1h9w9k1r3s3"}
+    assert list(tuning.problems({**asked, "problems": [before[0]["problem"], named["problem"]]})) == [*before, named]
 
 
 def test_the_committed_table_can_be_read():
@@ -166,7 +174,16 @@ def test_what_all_others_contradict_is_measured_in_three_processes(tmp_path, mon
         written.append(json.loads(Path(request["times"]).read_text()))
         return [{"table": "auto.toml", "problems": 3, "near": 1.0, "rules": {}}]
 
-    chosen = {"sets": [], "random": 3, "seed": 1, "seconds": 0.1, "within": 3.0, "threads": [1], "contenders": ["a", "b"]}
+    chosen = {
+        "sets": [],
+        "random": 3,
+        "seed": 1,
+        "problems": [],
+        "seconds": 0.1,
+        "within": 3.0,
+        "threads": [1],
+        "contenders": ["a", "b"],
+    }
     store = speed.Store(tmp_path / "tune.jsonl", "box", "commit 01234567", "convbench tune")
     monkeypatch.setattr(tune_command, "_settings", lambda project: {**chosen, "table": "auto.toml"})
     monkeypatch.setattr(speed, "find_store", lambda *_: store)
@@ -187,6 +204,7 @@ table = "impls/conv2d/cpu/auto.toml"
 sets = ["mnist"]
 random = 0
 seed = 1
+problems = []
 seconds = 0.001
 within = 3.0
 threads = [1]
