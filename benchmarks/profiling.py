@@ -154,8 +154,7 @@ def _trace(call: Callable[[], Any], request: dict[str, Any], title: str) -> int:
 
     from impls import contract
 
-    machinery = contract.__file__
-    package = f"{Path(machinery).parent}{os.sep}"
+    package = f"{Path(contract.__file__).parent}{os.sep}"
     ranges: list[Any] = []  # of the functions that run now; None for one that has none
 
     def watch(frame: FrameType, event: str, _: Any) -> None:
@@ -166,7 +165,8 @@ def _trace(call: Callable[[], Any], request: dict[str, Any], title: str) -> int:
             if (ended := ranges.pop()) is not None:
                 ended.__exit__(None, None, None)
             return
-        hidden = code.co_name.startswith(("_", "<")) or code.co_filename == machinery
+        machinery = code.co_filename == contract.__file__ or code.co_qualname.startswith("checker.")
+        hidden = machinery or code.co_name.startswith(("_", "<"))
         if hidden or sum(one is not None for one in ranges) >= DEEP:
             ranges.append(None)
         else:

@@ -20,6 +20,11 @@ OWNERS = {"numpy": "a NumPy array", "cupy": "a CuPy array", "torch": "a torch te
 CGROUP = Path("/sys/fs/cgroup")
 
 
+def together(*arguments: Any) -> tuple[Any, ...]:
+    """What a check calls with checked arguments that are wanted themselves."""
+    return arguments
+
+
 def belongs(owner: str) -> Callable[[Any], bool]:
     """Make the test of whether something is an array of its owner, "numpy", "cupy" or "torch"."""
     if owner == "numpy":

@@ -12,8 +12,9 @@ import functools
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -56,9 +57,9 @@ class Implementation:
     limits: Mapping[str, Any]
     prepare: Callable[..., Callable[[Any], Any]] | None = field(default=None, repr=False)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the operation: same arguments and errors for every implementation of it."""
-        return self.function(*args, **kwargs)
+    # Calls the operation: same arguments and errors for every implementation of it. The attribute's getter is no Python code:
+    # a method that only calls on takes 0.4 us, a tenth of the smallest problems' time.
+    __call__: ClassVar[Callable[..., Any]] = property(attrgetter("function"))  # type: ignore[assignment]
 
     def unsupported(self, *shapes: tuple[int, ...], dtype: str = "float32", **arguments: Any) -> str | None:
         """Say in words why this implementation cannot do that problem, or None where it can.
@@ -112,13 +113,9 @@ def implementation(
     declared = {"device": device, "family": family, "summary": summary, "arrays": arrays, "limits": dict(limits or {})}
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        check = _arguments_module(function.__name__).checker(arrays, declared["limits"])
-
-        @functools.wraps(function)
-        def checked(*args: Any, **kwargs: Any) -> Any:
-            return function(*check(*args, **kwargs))
-
-        checked.declared, checked.check = declared, check  # type: ignore[attr-defined]
+        make = functools.partial(_arguments_module(function.__name__).checker, arrays, declared["limits"])
+        checked = functools.wraps(function)(make(function))
+        checked.declared, checked.check = declared, make()  # type: ignore[attr-defined]
         return checked
 
     return decorate

@@ -254,7 +254,13 @@ def test_a_rule_where_nothing_was_measured(table, there):
     assert "by rule: few channels; nothing was measured with avx9" in str(found)
 
 
-FOR_WIDE_VECTORS = ["n1c15h99w99k16r3s3", "n2c90h99w99k18r3s3t2g2", "n9c6h300w96k9r3s3t3", "n9c6h300w95k9r3s3t3"]
+FOR_WIDE_VECTORS = [
+    "n1c15h99w99k16r3s3",
+    "n2c90h99w99k18r3s3t2g2",
+    "n9c6h300w96k9r3s3t3",
+    "n9c6h300w95k9r3s3t3",
+    "n9c6h300w300k9r7s7t3",
+]
 LARGER = ["n1c32h7w71k256r5s5", "n1c32h62w62k56r5s5", "n1c32h62w62k56r5s5t2", "n8c16h60w60k16r7s3d2"]
 NARROW = [
     "n9c8h300w65k4r3s3t2",
@@ -337,6 +343,7 @@ WITHOUT_KERNELS = {"n1c6h99w99k6r3s3t3": "small layer"}
         ("n1c8h400w400k4r3s3t3", "large layer"),
         ("n9c6h300w96k9r3s3t3", "narrow layer"),  # 32 columns
         ("n9c6h300w95k9r3s3t3", "large layer"),  # 31
+        ("n9c6h300w300k9r7s7t3", "large layer"),
         ("n1c9h97w97k7r3s3", "large layer"),
         ("n1c9h97w97k8r3s3", "small layer"),
         ("n1c8h97w97k9r3s3", "small layer"),

@@ -343,7 +343,10 @@ def test_a_new_file_is_an_implementation(copy):
 
 def test_a_new_folder_is_an_operation(copy):
     (copy / "scale/cpu").mkdir(parents=True)
-    (copy / "scale/arguments.py").write_text("def checker(arrays, limits):\n    return lambda value, by=2: (value, by)\n")
+    (copy / "scale/arguments.py").write_text(
+        "from impls.checks import together\n\n\n"
+        "def checker(arrays, limits, then=together):\n    return lambda value, by=2: then(value, by)\n"
+    )
     (copy / "scale/cpu/plain.py").write_text(
         "from impls.contract import implementation\n\n\n"
         '@implementation(device="cpu", family="direct", summary="one product")\n'

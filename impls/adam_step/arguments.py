@@ -16,10 +16,8 @@ NAMES = ("parameter", "gradient", "exp_avg", "exp_avg_sq")
 UPDATED = ("parameter", "exp_avg", "exp_avg_sq")
 
 
-def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, ...]]:
-    """Make the check for one implementation: it takes adam_step's arguments and returns them checked, the numbers as int and
-    float.
-    """
+def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = checks.together) -> Callable[..., Any]:
+    """Make the check for one implementation, which calls `then` with adam_step's arguments, the numbers as int and float."""
     checks.require_limits(limits, "dtype")
     fits = checks.belongs(arrays)
 
@@ -33,7 +31,7 @@ def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, 
         beta1: float = 0.9,
         beta2: float = 0.999,
         eps: float = 1e-8,
-    ) -> tuple[Any, ...]:
+    ) -> Any:
         given = dict(zip(NAMES, (parameter, gradient, exp_avg, exp_avg_sq), strict=True))
         if not all(map(fits, given.values())):
             checks.require_arrays(arrays, **given)
@@ -47,7 +45,7 @@ def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, 
             raise NotImplementedError(reason)
         size = checks.ITEMSIZE[dtype] * (parameter.size if arrays != "torch" else parameter.numel())
         checks.require_apart((_place(name, array, arrays), size, name) for name, array in given.items())
-        return parameter, gradient, exp_avg, exp_avg_sq, *numbers(step, lr, beta1, beta2, eps)
+        return then(parameter, gradient, exp_avg, exp_avg_sq, *numbers(step, lr, beta1, beta2, eps))
 
     return adam_step  # by this name, Python's own message about a missing argument names the operation
 

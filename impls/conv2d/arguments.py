@@ -29,8 +29,8 @@ class Geometry(NamedTuple):
     elements: int
 
 
-def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, ...]]:
-    """Make the check for one implementation: it takes conv2d's arguments and returns them checked, in one form."""
+def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = checks.together) -> Callable[..., Any]:
+    """Make the check for one implementation, which calls `then` with conv2d's arguments in one form."""
     checks.require_limits(limits, "kernel", "stride", "dilation", "dilation/stride", "groups", "C/groups", "dtype")
     fits = checks.belongs(arrays)
 
@@ -62,7 +62,7 @@ def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, 
         padding: int | Pair | str = 0,
         dilation: int | Pair = 1,
         groups: int = 1,
-    ) -> tuple[Any, ...]:
+    ) -> Any:
         # This runs before every call, also one of a microsecond or one that finds the caches full of other things: it touches
         # little, and what follows from shapes, dtype and settings is found out once.
         if not (fits(input) and fits(weight) and (bias is None or fits(bias))):
@@ -82,7 +82,7 @@ def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, 
         found = meaning(input.shape, weight.shape, bias_shape, dtype, stride, padding, dilation, groups)
         if found.elements * LARGEST_ITEM > checks.UNASKED:
             checks.require_room(arrays, found.elements, checks.dtype_name(dtype), "conv2d", input.shape, weight.shape)
-        return input, weight, bias, found.stride, found.padding, found.dilation, groups
+        return then(input, weight, bias, found.stride, found.padding, found.dilation, groups)
 
     return conv2d  # by this name, Python's own message about a missing argument names the operation
 

@@ -62,8 +62,9 @@ MASSED = 49
 # outputs do, and with wide vectors, which fewer do not fill, any number,
 MANY = 16
 SPREAD = 112  # but in small layers with no more pixels in an output channel, for which weights are transformed in vain,
-PIECED = 200  # and for a kernel in pieces with no more of them, since there are several transforms;
-DEEP = 4000  # and for a kernel in pieces up to so many taps of all channels, whose tiles and weights the caches hold
+PIECED = (
+    200  # and for a kernel in pieces with no more of them, since there are several transforms, and up to tables.DEEP taps;
+)
 BRIEF = 200_000  # FLOPs up to which the call of a Numba kernel takes longer than its sums
 
 
@@ -225,9 +226,9 @@ def _kind(problem: Problem, instructions: str | None) -> str:
             return "narrow layer for wide vectors"
         along_rows = taps < MASSED and (stride == 1 or columns >= BROAD)
         return "narrow layer" if along_rows else "narrow layer along channels"
-    if channels <= FEW and columns >= BROAD and not wide:
+    if channels <= FEW and columns >= BROAD and taps < MASSED and not wide:
         return "narrow layer"
-    if min(channels, outputs) >= MANY and channels * taps <= DEEP and problem.transformed:
+    if min(channels, outputs) >= MANY and channels * taps <= tables.DEEP and problem.transformed:
         return "larger kernel" if pixels > PIECED else "larger kernel on few pixels"
     return "large layer" if wide or problem.groups == 1 else "grouped layer"
 

@@ -28,6 +28,8 @@ UNCERTAIN = 0.10  # the variance of one measurement, beside 1 of all that differ
 LATE = 3.0  # times the fastest: what counts for who took longer, or was not sampled for that
 # Of what torch is expected to take: who beats it by less may well not, and nobody wants to be slower than torch.
 CAUTION = 0.97
+# Taps of all channels up to which the caches hold tiles and weights of a kernel that Winograd's transforms take in pieces.
+DEEP = 4000
 CPU = Path("/proc/cpuinfo")
 # What Linux calls maker, family and model of a processor, of Intel's kind and of Arm's.
 IDENTITY = ("vendor_id", "cpu family", "model", "CPU implementer", "CPU architecture", "CPU part")
@@ -110,6 +112,7 @@ def place(problem: Problem) -> list[float]:
     """
     n, _, p, q = problem.output
     outputs, channels, r, s = problem.weight
+    pieced = problem.transformed and (r, s) != (3, 3)
     return [
         0.10 * math.log2(channels),
         0.29 * math.log2(outputs / problem.groups),
@@ -120,6 +123,8 @@ def place(problem: Problem) -> list[float]:
         0.20 * math.log2(math.prod(problem.stride)),
         0.28 * math.log2(math.prod(problem.dilation)),
         0.19 * problem.transformed,  # Winograd's kernels can compute the one and not the other
+        0.25 * (pieced and max(0, math.log2(channels * r * s / DEEP))),
+        0.15 * (r == s == 1),  # sums of their own in all implementations
         0.015 * (channels % 8 != 0),  # torch's blocks of channels fit the one and not the other
         0.045 * (channels == outputs // problem.groups == 1),
     ]

@@ -14,8 +14,8 @@ from impls.checks import Pair
 from impls.conv2d.arguments import Geometry, geometry
 
 
-def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, ...]]:
-    """Make the check for one implementation: it takes conv2d_backward's arguments and returns them checked, in one form."""
+def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = checks.together) -> Callable[..., Any]:
+    """Make the check for one implementation, which calls `then` with conv2d_backward's arguments in one form."""
     checks.require_limits(limits, "kernel", "stride", "dilation", "groups", "dtype")
     fits = checks.belongs(arrays)
     refuse = functools.lru_cache(maxsize=1024)(functools.partial(unsupported, limits))
@@ -28,7 +28,7 @@ def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, 
         padding: int | Pair | str = 0,
         dilation: int | Pair = 1,
         groups: int = 1,
-    ) -> tuple[Any, ...]:
+    ) -> Any:
         if not (fits(grad_output) and fits(input) and fits(weight)):
             checks.require_arrays(arrays, grad_output=grad_output, input=input, weight=weight)
         if not grad_output.dtype == input.dtype == weight.dtype:
@@ -41,7 +41,7 @@ def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, 
             raise NotImplementedError(reason)
         # The padded input, the weight and the output, and a gradient for each.
         checks.require_room(arrays, 2 * found.elements, dtype, "conv2d_backward", *shapes[1:])
-        return grad_output, input, weight, found.stride, found.padding, found.dilation, settings[3]
+        return then(grad_output, input, weight, found.stride, found.padding, found.dilation, settings[3])
 
     return conv2d_backward  # by this name, Python's own message about a missing argument names the operation
 

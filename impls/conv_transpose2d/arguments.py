@@ -29,8 +29,8 @@ class Geometry(NamedTuple):
     elements: int
 
 
-def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, ...]]:
-    """Make the check for one implementation: it takes conv_transpose2d's arguments and returns them checked, in one form."""
+def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = checks.together) -> Callable[..., Any]:
+    """Make the check for one implementation, which calls `then` with conv_transpose2d's arguments in one form."""
     checks.require_limits(limits, "kernel", "stride", "output_padding", "dilation", "groups", "dtype")
     fits = checks.belongs(arrays)
     refuse = functools.lru_cache(maxsize=1024)(functools.partial(unsupported, limits))
@@ -44,7 +44,7 @@ def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, 
         output_padding: int | Pair = 0,
         groups: int = 1,
         dilation: int | Pair = 1,
-    ) -> tuple[Any, ...]:
+    ) -> Any:
         if not (fits(input) and fits(weight) and (bias is None or fits(bias))):
             checks.require_arrays(arrays, input=input, weight=weight, bias=bias)
         if input.dtype != weight.dtype or (bias is not None and input.dtype != bias.dtype):
@@ -60,7 +60,7 @@ def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, 
         if limits and (reason := refuse(*shapes, *settings, dtype)):
             raise NotImplementedError(reason)
         checks.require_room(arrays, found.elements, dtype, "conv_transpose2d", *shapes)
-        return input, weight, bias, found.stride, found.padding, found.output_padding, settings[3], found.dilation
+        return then(input, weight, bias, found.stride, found.padding, found.output_padding, settings[3], found.dilation)
 
     return conv_transpose2d  # by this name, Python's own message about a missing argument names the operation
 

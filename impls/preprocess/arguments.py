@@ -26,8 +26,8 @@ class Region(NamedTuple):
     width: int
 
 
-def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, ...]]:
-    """Make the check for one implementation: it takes preprocess's arguments and returns them checked, in one form.
+def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = checks.together) -> Callable[..., Any]:
+    """Make the check for one implementation, which calls `then` with preprocess's arguments in one form.
 
     The form: jpegs as a list of bytes, regions as a list of Region, weight contiguous in float32, mean and std as float32
     arrays.
@@ -44,7 +44,7 @@ def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, 
         size: int = 128,
         mean: Sequence[float] = MEAN,
         std: Sequence[float] = STD,
-    ) -> tuple[Any, ...]:
+    ) -> Any:
         images = _jpegs(jpegs)
         kernel = _weight(weight)
         found = _regions(regions, images)
@@ -53,7 +53,7 @@ def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, 
         below = _triple("std", std)
         if not below.all() or (below < 0).any():
             raise ValueError(f"std must be positive, not {tuple(std)}")
-        return images, found, kernel, _number("threshold", threshold), _size(size), _triple("mean", mean), below
+        return then(images, found, kernel, _number("threshold", threshold), _size(size), _triple("mean", mean), below)
 
     return preprocess  # by this name, Python's own message about a missing argument names the operation
 

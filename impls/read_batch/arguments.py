@@ -43,8 +43,8 @@ class Layout(NamedTuple):
         return f"{self.bands} bands of {self.height}x{self.width} {self.dtype}"
 
 
-def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, ...]]:
-    """Make the check for one implementation: it takes read_batch's arguments and returns them checked, in one form.
+def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = checks.together) -> Callable[..., Any]:
+    """Make the check for one implementation, which calls `then` with read_batch's arguments in one form.
 
     The form: paths as a list of str, bands as a tuple of int, scale as float. Whether there are such bands, and what the
     limits are about, is known when a tile is opened.
@@ -56,7 +56,7 @@ def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, 
     def read_batch(
         tiles: Sequence[str | os.PathLike[str]], bands: Sequence[int] = BANDS, scale: float = SCALE, workers: int = 1
     ) -> tuple[list[str], tuple[int, ...], float, int]:
-        return _paths(tiles), _bands(bands), _scale(scale), _workers(workers)
+        return then(_paths(tiles), _bands(bands), _scale(scale), _workers(workers))
 
     return read_batch  # by this name, Python's own message about a missing argument names the operation
 

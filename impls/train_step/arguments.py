@@ -14,8 +14,8 @@ SIDE, CLASSES = 28, 10
 LISTS = ("parameters", "exp_avg", "exp_avg_sq")
 
 
-def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, ...]]:
-    """Make the check for one implementation: it takes train_step's arguments and returns them checked, lists as lists."""
+def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = checks.together) -> Callable[..., Any]:
+    """Make the check for one implementation, which calls `then` with train_step's arguments, lists as lists."""
     if arrays != "numpy":
         raise ValueError(f'arrays must be "numpy": train_step takes NumPy arrays, not those of {arrays}')
     checks.require_limits(limits, "network", "dtype")
@@ -29,7 +29,7 @@ def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, 
         labels: Any,
         step: int,
         lr: float = 1e-3,
-    ) -> tuple[Any, ...]:
+    ) -> Any:
         expected = shapes(network)
         lists = dict(zip(LISTS, (list(parameters), list(exp_avg), list(exp_avg_sq)), strict=True))
         for name, given in lists.items():
@@ -48,7 +48,7 @@ def checker(arrays: str, limits: Mapping[str, Any]) -> Callable[..., tuple[Any, 
         if limits and (reason := checks.outside(limits, {"network": network, "dtype": "float32"})):
             raise NotImplementedError(reason)
         step, lr, *_ = adam.numbers(step, lr)
-        return network, *lists.values(), np.ascontiguousarray(images), np.ascontiguousarray(labels), step, lr
+        return then(network, *lists.values(), np.ascontiguousarray(images), np.ascontiguousarray(labels), step, lr)
 
     return train_step  # by this name, Python's own message about a missing argument names the operation
 
