@@ -255,6 +255,8 @@ def test_a_rule_where_nothing_was_measured(table, there):
 
 
 FOR_WIDE_VECTORS = [
+    *(f"n9c{c}h300w300k{k}r3s3t2" for c, k in ((4, 20), (5, 19), (5, 20))),
+    "n9c5h300w300k20r3s3",
     "n1c15h99w99k16r3s3",
     "n2c90h99w99k18r3s3t2g2",
     "n9c6h300w96k9r3s3t3",
@@ -285,6 +287,7 @@ WITH_WIDE_VECTORS = {
     "n1c16h99w99k2r3s3": "3x3 layer",
     **dict.fromkeys([*READ, *NOT_WIDE], "large layer"),
     "n1c32h14w24k256r5s5": "layer for wide vectors",
+    **dict.fromkeys(["n1c128h99w99k16r1s1t2", "n1c1199h99w99k8r1s1t2"], "1x1 layer"),
     **dict.fromkeys([f"n1c{c}h62w62k56r5s5" for c in (15, 160, 161)], "layer for wide vectors"),
     **dict.fromkeys(["n1c32h62w62k56r5s5t3", "n1c32h62w62k56r13s3"], "layer for wide vectors"),
     **dict.fromkeys(["n1c999h3w5k999r1s1", "n1c200h99w99k2r1s1", "n1c20h99w99k20r1s1p1"], "layer for wide vectors"),
@@ -338,6 +341,10 @@ WITHOUT_KERNELS = {"n1c6h99w99k6r3s3t3": "small layer"}
         ("n1c8h300w300k4r3s3t2", "narrow layer"),
         ("n9c8h300w65k4r3s3t2", "narrow layer"),  # 32 columns
         ("n9c8h300w64k4r3s3t2", "narrow layer along channels"),  # 31
+        ("n9c4h300w300k20r3s3t2", "narrow layer"),  # 36 taps
+        ("n9c5h300w300k19r3s3t2", "narrow layer"),
+        ("n9c5h300w300k20r3s3t2", "narrow layer along channels"),  # 45 taps
+        ("n9c5h300w300k20r3s3", "narrow layer"),
         ("n1c8h300w300k4r6s8", "narrow layer"),
         ("n1c8h300w300k4r7s7", "narrow layer along channels"),
         ("n1c8h400w400k4r3s3t3", "large layer"),
@@ -353,6 +360,11 @@ WITHOUT_KERNELS = {"n1c6h99w99k6r3s3t3": "small layer"}
         ("n1c999h4w4k999r1s1", "1x1 layer"),
         ("n1c999h3w5k999r1s1", "large layer"),  # 15 pixels
         ("n1c200h99w99k3r1s1", "1x1 layer"),
+        ("n1c128h99w99k16r1s1t2", "1x1 layer along channels"),
+        ("n1c1199h99w99k8r1s1t2", "1x1 layer along channels"),
+        ("n1c127h99w99k16r1s1t2", "1x1 layer"),
+        ("n1c128h99w99k15r1s1t2", "1x1 layer"),
+        ("n1c1200h99w99k16r1s1t2", "1x1 layer"),
         ("n1c200h19w19k3r1s1", "1x1 layer"),  # 0.4 million
         ("n1c200h99w99k50r1s1", "1x1 layer"),
         ("n1c200h99w99k51r1s1", "1x1 layer"),

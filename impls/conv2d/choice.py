@@ -29,6 +29,7 @@ RULES = {
     "few channels for wide vectors": ["cpu.numba_direct", "cpu.cython_direct", "cpu.torch", "cpu.shift_matmul"],
     "3x3 layer": ["cpu.cython_winograd", "cpu.numba_winograd", "cpu.torch", "im2col.strided"],
     "1x1 layer": ALONG_ROWS,
+    "1x1 layer along channels": PACKED,
     "small layer": PACKED,
     "layer for wide vectors": PACKED,
     "narrow layer": ALONG_ROWS,
@@ -50,6 +51,8 @@ SMALL_PLAIN = 4_000_000  # and at 1x1 without a stride, a product of matrices to
 TILE = 16  # pixels of an image's output and more, which fill a vector, none of them padding,
 SEVERAL = 3  # and outputs of a group and more, which share them, but for
 READ = 4  # times as many channels and more with wide vectors, whose reading takes longer than the sums: torch has these
+FULL = 8, 16  # outputs, one vector and two without WIDE ones, for which packed weights are faster,
+MIDDLE = range(128, 1200)  # from so many channels up to so many;
 INTEL = "GenuineIntel"  # on processors by this maker, whose library its products are by: on others they take twice as long
 # In whose 32 registers of 64 bytes larger layers are mostly faster as well: along channels where there are more than NARROW
 # outputs. Along rows of more than NARROW columns sums are faster anywhere, with no more channels and strides up to APART.
@@ -58,6 +61,10 @@ INTEL = "GenuineIntel"  # on processors by this maker, whose library its product
 WIDE = "avx512"
 BROAD = 32
 MASSED = 49
+LAID = (
+    20,
+    40,
+)  # outputs, and taps of all channels, from which on strided ones are laid out tap by tap: packed weights are faster
 # Channels from which on Winograd's fewer products outweigh its transforms; for larger kernels outputs too. At 3x3 NARROW
 # outputs do, and with wide vectors, which fewer do not fill, any number,
 MANY = 16
@@ -211,6 +218,8 @@ def _kind(problem: Problem, instructions: str | None) -> str:
     if kernel == (1, 1) and outputs >= SEVERAL and math.prod(problem.output[2:]) >= TILE and not padded:
         read = wide and stride == 1 and channels >= READ * outputs and flops > SMALL_PLAIN
         read = read and tables.processor().startswith(INTEL)
+        if not wide and outputs in FULL and channels in MIDDLE:
+            return "1x1 layer along channels"
         return "large layer" if read else "1x1 layer"
     filled = outputs > NARROW or (outputs == NARROW < channels and not wide)
     small = SMALL if filled and stride <= APART else SMALL_NARROW
@@ -224,7 +233,8 @@ def _kind(problem: Problem, instructions: str | None) -> str:
     if channels <= NARROW < columns and stride <= APART:
         if wide:
             return "narrow layer for wide vectors"
-        along_rows = taps < MASSED and (stride == 1 or columns >= BROAD)
+        laid = outputs >= LAID[0] and channels * taps >= LAID[1]
+        along_rows = taps < MASSED and (stride == 1 or (columns >= BROAD and not laid))
         return "narrow layer" if along_rows else "narrow layer along channels"
     if channels <= FEW and columns >= BROAD and taps < MASSED and not wide:
         return "narrow layer"
