@@ -56,22 +56,17 @@ MIDDLE = range(128, 1200)  # from so many channels up to so many;
 INTEL = "GenuineIntel"  # on processors by this maker, whose library its products are by: on others they take twice as long
 # In whose 32 registers of 64 bytes larger layers are mostly faster as well: along channels where there are more than NARROW
 # outputs. Along rows of more than NARROW columns sums are faster anywhere, with no more channels and strides up to APART.
-# Without these registers strided rows are so from BROAD columns on, of FEW channels with any strides, and kernels of up to
-# MASSED taps.
+# Without these registers strided rows are so from BROAD columns on, of FEW channels with any strides, and kernels of
+# fewer than MASSED taps alone.
 WIDE = "avx512"
 BROAD = 32
 MASSED = 49
-LAID = (
-    20,
-    40,
-)  # outputs, and taps of all channels, from which on strided ones are laid out tap by tap: packed weights are faster
+LAID = 20, 40  # outputs, and taps of all channels, from which on strided ones are laid out: packed weights outrun it
 # Channels from which on Winograd's fewer products outweigh its transforms; for larger kernels outputs too. At 3x3 NARROW
 # outputs do, and with wide vectors, which fewer do not fill, any number,
 MANY = 16
 SPREAD = 112  # but in small layers with no more pixels in an output channel, for which weights are transformed in vain,
-PIECED = (
-    200  # and for a kernel in pieces with no more of them, since there are several transforms, and up to tables.DEEP taps;
-)
+PIECED = 200  # and for a kernel in pieces, of up to tables.DEEP taps, with no more of them: there are several transforms;
 BRIEF = 200_000  # FLOPs up to which the call of a Numba kernel takes longer than its sums
 
 

@@ -36,6 +36,7 @@ cdef extern from *:
     ctypedef struct Shape:
         Py_ssize_t channels, height, width, outputs, out_height, out_width, taps_y, taps_x
         Py_ssize_t stride_y, stride_x, dilation_y, dilation_x, top, left
+    void size_output(Shape*, Py_ssize_t, Py_ssize_t) nogil
     bint has_strips(const Shape*) nogil
     bint has_several(const Shape*) nogil
     bint has_one_tap(const Shape*, Py_ssize_t) nogil
@@ -307,8 +308,7 @@ def conv2d(
     cdef floating* zeros = NULL
     cdef const floating* start
     (g.top, below), (g.left, right) = padding
-    g.out_height = (g.top + g.height + below - g.dilation_y * (g.taps_y - 1) - 1) // g.stride_y + 1
-    g.out_width = (g.left + g.width + right - g.dilation_x * (g.taps_x - 1) - 1) // g.stride_x + 1
+    size_output(&g, below, right)
     filled = aligned((input.shape[0], weight.shape[0], g.out_height, g.out_width), FLOAT if floating is float else DOUBLE)
     if input.shape[0] == 0:
         return filled

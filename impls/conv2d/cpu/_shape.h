@@ -10,4 +10,11 @@ typedef struct {
     ptrdiff_t stride_y, stride_x, dilation_y, dilation_x;
     ptrdiff_t top, left;                           /* padding before the first row and column */
 } Shape;
+
+/* The output's rows and columns, by all the rest and what is padded after the last row and column. */
+static inline void size_output(Shape *g, ptrdiff_t below, ptrdiff_t right)
+{
+    g->out_height = (g->top + g->height + below - g->dilation_y * (g->taps_y - 1) - 1) / g->stride_y + 1;
+    g->out_width = (g->left + g->width + right - g->dilation_x * (g->taps_x - 1) - 1) / g->stride_x + 1;
+}
 #endif
