@@ -90,10 +90,10 @@ STREAM = (
     + r"""
 #define PARTS ((SHIFT + SPAN_X + SIDE - 1) / SIDE)  // of 128 bits, that a thread reads of a row
 #define LINES (LIVE * STRIDE_Y)  // rows of input that are copied together
-#define PIECES (IMAGES * PITCH / LOAD)  // that a row of all images is copied in,
-#define ROUNDS (PIECES / GROUP)  // so many by each thread, the same of every row;
-#define REST (PIECES % GROUP ? PIECES % GROUP : 1)  // what is left over of all rows, so much of each,
-#define MINE ((PIECES % GROUP * LINES + GROUP - 1) / GROUP)  // is so many pieces of a thread
+#define PIECES (PITCH / LOAD)  // that a row of an image is copied in: HEAD, then MAIN, then what is left over;
+#define ROUNDS ((IMAGES * MAIN + GROUP - 1) / GROUP)  // so many of MAIN by each thread, the same of every row,
+#define REST (PIECES - MAIN)  // and what is before and behind of all rows and images together,
+#define MINE ((REST * IMAGES * LINES + GROUP - 1) / GROUP)  // is so many pieces of a thread
 
 extern "C" __global__ __launch_bounds__(GROUP * GROUPS, RESIDENT) void conv2d(
     const T* __restrict__ input, const T* __restrict__ weight, const T* __restrict__ bias, T* __restrict__ output,
@@ -102,7 +102,7 @@ extern "C" __global__ __launch_bounds__(GROUP * GROUPS, RESIDENT) void conv2d(
 {
     __shared__ Part copies[GROUPS][AHEAD][LINES][IMAGES * PITCH / SIDE];
     // Strips along x, along y, then images; a warp whose images would begin beyond the last has none to store.
-    const unsigned INDEX strip = (unsigned INDEX)blockIdx.x * GROUPS + threadIdx.y;
+    const unsigned INDEX strip = (unsigned INDEX)blockIdx.x * GROUPS + (GROUPS > 1 ? threadIdx.y : 0);
     const unsigned INDEX place = strip / strips_x;
     const INDEX first_q = (INDEX)(strip % strips_x) * (LANES * SIDE);
     const INDEX first_p = (INDEX)(place % strips_y) * tall;
@@ -114,15 +114,21 @@ extern "C" __global__ __launch_bounds__(GROUP * GROUPS, RESIDENT) void conv2d(
 
     // Where this thread's pieces lie in the input when row 0 is the first to be copied, and which lie in its columns.
     const INDEX x = first_q * STRIDE_X - left - SHIFT;  // a multiple of LOAD, as the width is: a piece lies inside whole
+    // Where this is in MAIN, eight threads side by side read 128 bytes that are one piece of the memory's, if rows allow it.
     INDEX source[ROUNDS + MINE];
-    bool inside[ROUNDS + MINE];
+    int destination[ROUNDS + MINE];
+    bool inside[ROUNDS + MINE], mine[ROUNDS + MINE];
     #pragma unroll
     for (int m = 0; m < ROUNDS + MINE; ++m) {
-        const int left_over = (m - ROUNDS) * GROUP + lane, line = m < ROUNDS ? 0 : left_over / REST;
-        const int piece = m < ROUNDS ? m * GROUP + lane : ROUNDS * GROUP + left_over % REST;
-        const INDEX from = first + piece / (PITCH / LOAD), column = x + piece % (PITCH / LOAD) * LOAD;
-        inside[m] = line < LINES && from < planes && column >= 0 && column < width;
+        const bool main = m < ROUNDS;
+        const int i = (main ? m : m - ROUNDS) * GROUP + lane, each = main ? MAIN : REST, beyond = i / each;
+        const int which = beyond % IMAGES, line = main ? 0 : beyond / IMAGES;
+        const int piece = main ? HEAD + i % each : i % each < HEAD ? i % each : i % each + MAIN;
+        const INDEX from = first + which, column = x + piece * LOAD;
+        mine[m] = main ? beyond < IMAGES : line < LINES;
+        inside[m] = mine[m] && from < planes && column >= 0 && column < width;
         source[m] = inside[m] ? (from / MULTIPLIER * height + line) * width + column : 0;
+        destination[m] = (line * IMAGES + which) * PITCH + piece * LOAD;
     }
     const INDEX last = first_p + tall < out_height ? first_p + tall : out_height;
     INDEX y = first_p * STRIDE_Y - top;  // the next row to be copied, ...
@@ -130,7 +136,7 @@ extern "C" __global__ __launch_bounds__(GROUP * GROUPS, RESIDENT) void conv2d(
     const INDEX bottom = seen < 0 ? 0 : seen < height ? seen : height;
     int free = 0;  // ... and which copy of LINES it goes to
     const auto fetch = [&]() {
-        const Place to = place_of(copies[threadIdx.y][free][0]->at + lane * LOAD);
+        const Place to = place_of(copies[threadIdx.y][free][0]->at);
         const INDEX above = y * width;
         // Compared as numbers without a sign, rows above the image are many; what is not within is not read.
         #pragma unroll
@@ -138,16 +144,16 @@ extern "C" __global__ __launch_bounds__(GROUP * GROUPS, RESIDENT) void conv2d(
             #pragma unroll
             for (int line = 0; line < LINES; ++line) {
                 const bool within = inside[m] && (unsigned INDEX)(y + line) < (unsigned INDEX)bottom;
-                copy(to + (line * PIECES + m * GROUP) * LOAD * UNIT, input + (source[m] + above + line * width), within);
+                const Place at = to + (destination[m] + line * IMAGES * PITCH) * UNIT;
+                if ((m + 1) * GROUP <= IMAGES * MAIN || mine[m]) copy(at, input + (source[m] + above + line * width), within);
             }
         const bool whole = y >= 0 && y + LINES <= bottom;
         #pragma unroll
         for (int m = ROUNDS; m < ROUNDS + MINE; ++m) {
-            const int left_over = (m - ROUNDS) * GROUP + lane, line = left_over / REST;
-            const int piece = line * PIECES + ROUNDS * GROUP + left_over % REST;
+            const int line = destination[m] / (IMAGES * PITCH);
             const bool within = inside[m] && (whole || (unsigned INDEX)(y + line) < (unsigned INDEX)bottom);
-            if ((m + 1 - ROUNDS) * GROUP <= LINES * REST || line < LINES)
-                copy(to + (piece - lane) * LOAD * UNIT, input + (source[m] + above), within);
+            if ((m + 1 - ROUNDS) * GROUP <= REST * IMAGES * LINES || mine[m])
+                copy(to + destination[m] * UNIT, input + (source[m] + above), within);
         }
         close();
         y += LINES;

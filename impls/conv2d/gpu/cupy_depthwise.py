@@ -114,8 +114,10 @@ def launch(input, weight, output, stride, before, dilation, dtype, load, store):
     ahead = AHEAD if live < LONG else 2
     for group, groups, lanes, images in shapes:
         pitch = ((lanes - 1) * stride[1] + parts) * side
-        rounds, rest = divmod(images * pitch // load, group)
-        sources = rounds - (-lines * rest // group)  # registers for where a thread's copies come from
+        pieces, own = pitch // load, min(before[1] + shift, pitch) // load
+        # A block copies its own columns row by row, which begin where the memory's 128 bytes do; a warp all or none.
+        splits = [(own, min(lanes * stride[1] * side // load, pieces - own))] if group > WARP else [(0, pieces), (0, 0)]
+        _, sources, head, main = min(_copies(pieces, first, count, images, lines, group) for first, count in splits)
         if ahead * groups * lines * images * pitch * itemsize <= SHARED and registers + sources <= REGISTERS:
             break
     else:
@@ -137,7 +139,7 @@ def launch(input, weight, output, stride, before, dilation, dtype, load, store):
     counted = elements + images * max(height * width, p * q) + beyond + blocks * groups
     constants |= {"INDEX": "int" if max(*reach, counted) < 2**31 else "long long", "GROUP": group, "GROUPS": groups}
     constants |= {"IMAGES": images, "LANES": lanes, "PITCH": pitch, "AHEAD": ahead, "MULTIPLIER": k // channels}
-    constants |= {"LOAD": load, "SHIFT": shift, "STORE": store, "RESIDENT": resident}
+    constants |= {"LOAD": load, "SHIFT": shift, "HEAD": head, "MAIN": main, "STORE": store, "RESIDENT": resident}
     numbers = (strips_x, strips_y, tall, height, width, k, p, q, *before)
     kernel = raw_kernel(STREAM, "conv2d", dtype, **constants)
     return kernel, (blocks,), (group, groups), (cupy.int64(planes), *map(cupy.int32, numbers))
@@ -158,6 +160,15 @@ def _shapes(across, planes, heavy):
             found += [(group, groups, lanes, images) for groups in ((4, 2, 1) if group == WARP else (1,))]
             images //= 2
     return found
+
+
+def _copies(pieces, head, main, images, lines, group):
+    """How many pieces a thread copies and how many places they come from, where `main` from `head` on are copied row by row.
+
+    What is left over of all rows and images is dealt out together.
+    """
+    by_row, rest = -(-images * main // group), -(-lines * images * (pieces - main) // group)
+    return by_row * lines + rest, by_row + rest, head, main
 
 
 def _apart(least, lanes, step):
