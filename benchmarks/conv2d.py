@@ -114,7 +114,7 @@ class Device(_Cells):
             for p in (replace(p, n=16) for p in load_set(name).values() if p.r == 3)
         },
     }
-    quick = ("n1c1h8192w8192k1r3s3p1", "n16c64h512w512k64r3s3p1g64", "n16c64h56w56k64r3s3p1")
+    quick = ("n1c1h8192w8192k1r3s3p1", "n32c128h56w56k128r3s3p1g128", "n16c64h56w56k64r3s3p1")
     rounds = 1
 
     def setup(self, implementation, value):
