@@ -5,6 +5,8 @@
 #ifndef CONVBENCH_LAID
 #define CONVBENCH_LAID
 #define LAID (192 << 10)  /* bytes of tiles, which should stay near the core while all outputs read them */
+/* Bytes of an image that a core's own caches do not keep; pixels of what they keep are not asked for before they are read. */
+#define AFAR (TILE == 6 ? 256 << 10 : 1 << 20)
 #define LAID_TAPS 384     /* of a tile: a core's nearest cache has room for them */
 #define FEWEST_TAPS 40    /* and outputs for which rows that are copied are laid out: each pixel is copied once more for every tap */
 #define FEWEST_OUTPUTS 20
@@ -63,7 +65,10 @@ static void NAME(sum_laid)(const Shape *g, Laid tiles, ptrdiff_t taps, ptrdiff_t
                            const REAL *weight, ptrdiff_t row, const REAL *bias, REAL *output, int streams)
 {
     static const ptrdiff_t nowhere = 0;
-    const Tiles given = {0, g->height * g->width, taps * tiles.tile, taps, 1, 1, 1, tiles.tile, tiles.count, tiles.tile, &nowhere, streams};
+    /* Without other outputs nobody reads the copies again, and they need no more room than one tile's, in the nearest cache. */
+    const ptrdiff_t plane = g->height * g->width, step = input != NULL && g->outputs <= MOST_OUTPUTS ? 0 : taps * tiles.tile;
+    const ptrdiff_t ahead = g->channels * plane * (ptrdiff_t)sizeof(REAL) > AFAR ? 2 * tiles.tile : 0;
+    const Tiles given = {0, plane, step, taps, 1, 1, 1, tiles.tile, tiles.count, tiles.tile, &nowhere, streams, ahead};
     NAME(all_outputs)(g, tiles.power, &given, places, input, copies, weight, row, bias, output);
 }
 

@@ -10,11 +10,12 @@
 /* What a kernel is told of its tiles: `bands` times `tiles` of them, each some output rows of some vectors side by side, of which
    no more than `columns` columns are stored. The sums run over `channels` planes of the input, `plane` elements apart; in them the
    rows of the kernel lie `line` elements apart, its columns as `offsets` says, and the input of the next band `step` elements on.
-   past: the output is aligned, and goes past the caches. */
+   past: the output is aligned, and goes past the caches. ahead: how far from what a tile sees what is asked for meanwhile is, or 0. */
 typedef struct {
     ptrdiff_t line, plane, step, channels, taps_y, taps_x, tiles, columns, bands, width;
     const ptrdiff_t *offsets;
     int past;
+    ptrdiff_t ahead;
 } Tiles;
 #endif
 

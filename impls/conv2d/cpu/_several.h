@@ -22,6 +22,12 @@ INLINE void NAME(several)(const int count, const int vectors, const int pixels, 
                           const REAL *input, REAL *copies, const REAL *weight, ptrdiff_t row, const REAL *bias, REAL *output, ptrdiff_t far)
 {
 #define EACH_OUTPUT(k) _Pragma("GCC unroll 12") for (int k = 0; k < count; k++)
+#define ADD_TAP                                                                                                                    \
+    EACH_OUTPUT(k)                                                                                                                 \
+    {                                                                                                                              \
+        const V w = NAME(splat)(k < HALF ? low[k * row] : high[(k - HALF) * row]);                                                 \
+        VECTORS(v) MULTIPLY_ADD(sums[k][v], w, x[v]);                                                                              \
+    }
     const Tiles t = *given; /* a copy, which no store can change */
     for (ptrdiff_t band = 0; band < t.bands; band++)
         for (ptrdiff_t tile = 0; tile < t.tiles; tile++) {
@@ -36,22 +42,25 @@ INLINE void NAME(several)(const int count, const int vectors, const int pixels, 
             if (pixels != PLACES && !t.past) /* rows of many outputs are more streams than the machine's own prefetcher follows */
                 EACH_OUTPUT(k) VECTORS(v) __builtin_prefetch(to + k * far + v * LANES, 1);
             const REAL *low = weight, *high = weight + HALF * row;
-            _Pragma("GCC unroll 4") for (ptrdiff_t i = 0; i < taps; i++, low++, high++) {
-                KEEP_POINTER(low);
-                KEEP_POINTER(high);
-                LOAD(pixels == LAID_OUT ? copy + i * vectors * LANES : seen + places[i])
-                if (pixels == LAYING)
-                    VECTORS(v)
-                    {
-                        NAME(store)(copy + (i * vectors + v) * LANES, x[v]);
-                        __builtin_prefetch(seen + places[i] + (2 * vectors + v) * LANES); /* what the next tile but one sees */
-                    }
-                EACH_OUTPUT(k)
+            if (pixels == LAYING) /* more taps at once are slower: the machine has other things to do than sums */
+                _Pragma("GCC unroll 2") for (ptrdiff_t i = 0; i < taps; i++, low++, high++)
                 {
-                    const V w = NAME(splat)(k < HALF ? low[k * row] : high[(k - HALF) * row]);
-                    VECTORS(v) MULTIPLY_ADD(sums[k][v], w, x[v]);
+                    KEEP_POINTER(low);
+                    KEEP_POINTER(high);
+                    LOAD(seen + places[i])
+                    VECTORS(v) NAME(store)(copy + (i * vectors + v) * LANES, x[v]);
+                    if (t.ahead)
+                        VECTORS(v) __builtin_prefetch(seen + places[i] + t.ahead + v * LANES);
+                    ADD_TAP
                 }
-            }
+            else
+                _Pragma("GCC unroll 4") for (ptrdiff_t i = 0; i < taps; i++, low++, high++)
+                {
+                    KEEP_POINTER(low);
+                    KEEP_POINTER(high);
+                    LOAD(pixels == LAID_OUT ? copy + i * vectors * LANES : seen + places[i])
+                    ADD_TAP
+                }
             if (left < vectors * LANES)
                 EACH_OUTPUT(k) VECTORS(v) NAME(store_first)(to + k * far + v * LANES, sums[k][v], left - v * LANES);
             else if (t.past)
@@ -59,6 +68,7 @@ INLINE void NAME(several)(const int count, const int vectors, const int pixels, 
             else
                 EACH_OUTPUT(k) VECTORS(v) NAME(store)(to + k * far + v * LANES, sums[k][v]);
         }
+#undef ADD_TAP
 #undef EACH_OUTPUT
 }
 
