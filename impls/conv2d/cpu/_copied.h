@@ -49,12 +49,13 @@ INLINE void NAME(load_there)(const int count, const REAL *from, const NAME(there
                                       : at_last)
 
 /* Copy those of `count` rows of each channel from (y, x) on that outputs see, zeros where that is padding; each row as `planes` planes
-   of every stride-th column, so that a tap's pixels lie side by side. `columns` outputs see it; what lies behind is left as it is. */
+   of every stride-th column, so that a tap's pixels lie side by side. `columns` outputs see it; what lies behind is zeros as well: tiles are
+   computed whole, and what happened to be there may be numbers so small that Intel's processors take a hundred times as long for each. */
 static void NAME(fill)(const Shape *g, const REAL *input, REAL *copy, ptrdiff_t y, ptrdiff_t count, ptrdiff_t x,
                        ptrdiff_t columns, ptrdiff_t pitch)
 {
     const ptrdiff_t stride = g->stride_x, planes = planes_of(g), height = g->height, width = g->width;
-    const ptrdiff_t used = columns + (g->taps_x - 1) * g->dilation_x / stride;
+    const ptrdiff_t used = columns + (g->taps_x - 1) * g->dilation_x / stride, whole = NAME(pitch)(g, columns);
     /* Rows are read in steps of `stride` vectors, up to four. Those of outputs `inner` to `outer` lie in the image; what does of the first and
        the last is found once, not for each row, which would take as long as sorting it. */
     const ptrdiff_t step = (stride < 4 ? stride : 4) * LANES, last = (used - 1) / LANES * LANES;
@@ -69,9 +70,14 @@ static void NAME(fill)(const Shape *g, const REAL *input, REAL *copy, ptrdiff_t 
             const REAL *line = input + (c * height + row) * width + x;
             if (i % g->stride_y >= seen_of(g->stride_y, g->taps_y, g->dilation_y))
                 continue;
-            if (row < 0 || row >= height)
+            if (row < 0 || row >= height) {
                 memset(copy, 0, planes * pitch * sizeof(REAL));
-            else if (stride == 1)
+                continue;
+            }
+            for (ptrdiff_t phase = 0; phase < planes; phase++)
+                for (ptrdiff_t q = last + LANES; q < whole; q += LANES)
+                    NAME(store)(copy + phase * pitch + q, NAME(splat)(0));
+            if (stride == 1)
                 for (ptrdiff_t q = 0; q < used; q += LANES) {
                     V one;
                     NAME(load_there)(1, line + q, THERE(1), &one);
