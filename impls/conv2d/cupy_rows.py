@@ -4,6 +4,7 @@
 # input are seen by a thread's outputs in a row.
 BOTH = r"""
 #define SIDE (16 / (int)sizeof(T))  // outputs of a thread, side by side
+#define PARTS ((SHIFT + SPAN_X + SIDE - 1) / SIDE)  // of 128 bits, that a thread reads of a row
 
 struct alignas(16) Part { T at[SIDE]; };
 struct alignas(STORE * sizeof(T)) Stored { T at[STORE]; };
@@ -68,6 +69,17 @@ __device__ __forceinline__ T begin_with(
     return start;
 }
 
+// Read what a thread's outputs see of a row: SPAN_X pixels from SHIFT on.
+__device__ __forceinline__ void read(T (&pixels)[PARTS * SIDE], const Part* from)
+{
+    #pragma unroll
+    for (int part = 0; part < PARTS; ++part) {
+        const Part found = from[part];
+        #pragma unroll
+        for (int i = 0; i < SIDE; ++i) pixels[part * SIDE + i] = found.at[i];
+    }
+}
+
 // Add what row `line` of the STRIDE_Y rows that are new to row p of output has for the rows that see it; turn is p % LIVE.
 __device__ __forceinline__ void add(
     T (&sum)[LIVE][SIDE], const T (&taps)[TAPS_Y * TAPS_X], const T* pixels, const int turn, const int line)
@@ -88,7 +100,6 @@ __device__ __forceinline__ void add(
 STREAM = (
     BOTH
     + r"""
-#define PARTS ((SHIFT + SPAN_X + SIDE - 1) / SIDE)  // of 128 bits, that a thread reads of a row
 #define LINES (LIVE * STRIDE_Y)  // rows of input that are copied together
 #define PIECES (PITCH / LOAD)  // that a row of an image is copied in: HEAD, then MAIN, then what is left over;
 #define ROUNDS ((IMAGES * MAIN + GROUP - 1) / GROUP)  // so many of MAIN by each thread, the same of every row,
@@ -178,12 +189,7 @@ extern "C" __global__ __launch_bounds__(GROUP * GROUPS, RESIDENT) void conv2d(
             #pragma unroll
             for (int line = 0; line < STRIDE_Y; ++line) {
                 T pixels[PARTS * SIDE];
-                #pragma unroll
-                for (int part = 0; part < PARTS; ++part) {
-                    const Part found = copies[threadIdx.y][ready][turn * STRIDE_Y + line][begin + part];
-                    #pragma unroll
-                    for (int i = 0; i < SIDE; ++i) pixels[part * SIDE + i] = found.at[i];
-                }
+                read(pixels, &copies[threadIdx.y][ready][turn * STRIDE_Y + line][begin]);
                 add(sum, taps, pixels + SHIFT, turn, line);
             }
             const int done = (turn + 1) % LIVE;
@@ -209,7 +215,6 @@ extern "C" __global__ __launch_bounds__(GROUP * GROUPS, RESIDENT) void conv2d(
 SMALL = (
     BOTH
     + r"""
-#define PARTS ((SHIFT + SPAN_X + SIDE - 1) / SIDE)  // of 128 bits, that a thread reads of a row
 #define ROW (WIDTH / LOAD)  // threads that copy a row of input,
 #define ROWS (GROUP / ROW)  // so many rows at a time
 #define MADE_ROW (OUT_WIDTH / STORE)  // and those that store a row of output
@@ -252,12 +257,7 @@ extern "C" __global__ __launch_bounds__(GROUP * GROUPS) void conv2d(
                 const int y = p * STRIDE_Y + line - TOP;
                 if (y < 0 || y >= HEIGHT) continue;
                 T pixels[PARTS * SIDE];
-                #pragma unroll
-                for (int part = 0; part < PARTS; ++part) {
-                    const Part found = source[y * (PITCH / SIDE) + part];
-                    #pragma unroll
-                    for (int i = 0; i < SIDE; ++i) pixels[part * SIDE + i] = found.at[i];
-                }
+                read(pixels, source + y * (PITCH / SIDE));
                 // Only the first and the last threads of a row see what is beside the image, and nothing was copied there.
                 #pragma unroll
                 for (int i = 0; i < SPAN_X; ++i) {

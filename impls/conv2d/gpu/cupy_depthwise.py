@@ -97,15 +97,15 @@ def launch(input, weight, output, stride, before, dilation, dtype, load, store):
     load, store = math.gcd(load, width), math.gcd(store, q)
     shift = -before[1] % load  # from where `load` elements may be read at once to the strip's first pixel
     parts, lines = -(-(shift + span) // side), live * stride[0]
-    pitch = max((lanes - 1) * stride[1] + parts, -(-(before[1] + shift + width) // side))
-    apart = _apart(max(height, p) * pitch, lanes, stride[1])
+    pitch = max((lanes - 1) * stride[1] + parts, -(-(before[1] + shift + width) // side)) * side
+    apart = _apart(max(height, p) * pitch // side, lanes, stride[1])
     # Rows of output that are whole pieces of 128 bits, and not too few, are best stored as they are made.
     stored = load == store == side and q * itemsize >= STORED
     fits = WARPS * (group // lanes) * apart * WIDEST <= SHARED and max(width // load, q // store) <= group
     if images > 1 and group == WARP and k == channels and not stored and fits and before[0] < lines and far < 2**31:
         constants |= {"GROUP": group, "GROUPS": WARPS, "IMAGES": images, "LANES": lanes, "TOP": before[0], "LEFT": before[1]}
         constants |= {"HEIGHT": height, "WIDTH": width, "OUT_HEIGHT": p, "OUT_WIDTH": q}
-        constants |= {"LOAD": load, "SHIFT": shift, "STORE": store, "PITCH": pitch * side, "APART": apart}
+        constants |= {"LOAD": load, "SHIFT": shift, "STORE": store, "PITCH": pitch, "APART": apart}
         blocks = -(-planes // (images * WARPS))
         constants["INDEX"] = "int" if counted + blocks * WARPS * images < 2**31 else "long long"
         kernel = raw_kernel(SMALL, "conv2d", dtype, **constants)
