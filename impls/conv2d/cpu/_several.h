@@ -22,6 +22,10 @@ INLINE void NAME(several)(const int count, const int vectors, const int pixels, 
                           const REAL *input, REAL *copies, const REAL *weight, ptrdiff_t row, const REAL *bias, REAL *output, ptrdiff_t far)
 {
 #define EACH_OUTPUT(k) _Pragma("GCC unroll 12") for (int k = 0; k < count; k++)
+#define LOAD_TAP(from)                                                                                                             \
+    KEEP_POINTER(low);                                                                                                             \
+    KEEP_POINTER(high);                                                                                                            \
+    LOAD(from)
 #define ADD_TAP                                                                                                                    \
     EACH_OUTPUT(k)                                                                                                                 \
     {                                                                                                                              \
@@ -45,9 +49,7 @@ INLINE void NAME(several)(const int count, const int vectors, const int pixels, 
             if (pixels == LAYING) /* more taps at once are slower: the machine has other things to do than sums */
                 _Pragma("GCC unroll 2") for (ptrdiff_t i = 0; i < taps; i++, low++, high++)
                 {
-                    KEEP_POINTER(low);
-                    KEEP_POINTER(high);
-                    LOAD(seen + places[i])
+                    LOAD_TAP(seen + places[i])
                     VECTORS(v) NAME(store)(copy + (i * vectors + v) * LANES, x[v]);
                     if (t.ahead)
                         VECTORS(v) __builtin_prefetch(seen + places[i] + t.ahead + v * LANES);
@@ -56,9 +58,7 @@ INLINE void NAME(several)(const int count, const int vectors, const int pixels, 
             else
                 _Pragma("GCC unroll 4") for (ptrdiff_t i = 0; i < taps; i++, low++, high++)
                 {
-                    KEEP_POINTER(low);
-                    KEEP_POINTER(high);
-                    LOAD(pixels == LAID_OUT ? copy + i * vectors * LANES : seen + places[i])
+                    LOAD_TAP(pixels == LAID_OUT ? copy + i * vectors * LANES : seen + places[i])
                     ADD_TAP
                 }
             if (left < vectors * LANES)
@@ -68,6 +68,7 @@ INLINE void NAME(several)(const int count, const int vectors, const int pixels, 
             else
                 EACH_OUTPUT(k) VECTORS(v) NAME(store)(to + k * far + v * LANES, sums[k][v]);
         }
+#undef LOAD_TAP
 #undef ADD_TAP
 #undef EACH_OUTPUT
 }
