@@ -6,9 +6,11 @@ import numpy as np
 from impls import checks
 
 cimport openmp
+from cpython.buffer cimport PyBUF_C_CONTIGUOUS, PyBuffer_Release, PyObject_GetBuffer
 from cython cimport floating
 from cython.parallel cimport prange, threadid
 from libc.stdlib cimport calloc, free
+from libc.string cimport memset
 
 
 cdef extern from *:
@@ -37,6 +39,7 @@ cdef extern from *:
         Py_ssize_t channels, height, width, outputs, out_height, out_width, taps_y, taps_x
         Py_ssize_t stride_y, stride_x, dilation_y, dilation_x, top, left
     void size_output(Shape*, Py_ssize_t, Py_ssize_t) nogil
+    Py_ssize_t team(const Shape*, Py_ssize_t, Py_ssize_t, Py_ssize_t) nogil
     bint has_strips(const Shape*) nogil
     bint has_several(const Shape*) nogil
     bint has_one_tap(const Shape*, Py_ssize_t) nogil
@@ -69,8 +72,14 @@ cdef extern from *:
     const char* INSTRUCTIONS
 
 empty, FLOAT, DOUBLE = np.empty, np.dtype(np.float32), np.dtype(np.float64)
+cdef Py_ssize_t UNASKED = checks.UNASKED
 cdef Py_ssize_t PAST = 8 << 20  # bytes of output, of which caches as they are today keep little
 cdef Py_ssize_t WEIGHTS = 1536 << 10  # bytes of weights that strips of an image read again and again, from a cache further away
+
+
+cdef inline int require_memory(Py_ssize_t count, what) except -1:
+    """checks.require_memory(), called where it would ask: a call of Python's takes as long as a tile."""
+    return checks.require_memory(count, what) or 0 if count > UNASKED else 0
 
 
 def instruction_set():
@@ -136,7 +145,7 @@ cdef int long_rows(
             shares = (shares + threads - 1) // threads * threads
     shares = max(1, min(shares, g.outputs // MOST_OUTPUTS))
     cdef Py_ssize_t size = apart((plane // strips + tile) * some)
-    checks.require_memory(threads * (size * sizeof(floating) + some * sizeof(Py_ssize_t)), "cpu.cython_direct's tiles")
+    require_memory(threads * (size * sizeof(floating) + some * sizeof(Py_ssize_t)), "cpu.cython_direct's tiles")
     cdef floating* copies = <floating*> scratch(threads * size * sizeof(floating))
     cdef Py_ssize_t* places = <Py_ssize_t*> scratch(threads * apart(some) * sizeof(Py_ssize_t))
     if copies == NULL or places == NULL:
@@ -179,7 +188,7 @@ cdef int along_rows(
     Py_ssize_t groups,
 ) except -1:
     """Fill the output of so many images: of a group of each, g."""
-    cdef Py_ssize_t threads = openmp.omp_get_max_threads(), images = batch * groups, size, pieces, job
+    cdef Py_ssize_t images = batch * groups, threads = team(g, images, openmp.omp_get_max_threads(), VECTOR), size, pieces, job
     cdef bint past = (
         images * g.outputs * g.out_height * g.out_width * sizeof(floating) >= PAST and <size_t> output % VECTOR == 0
     )
@@ -191,7 +200,7 @@ cdef int along_rows(
     else:
         pieces = pieces_double(g, threads, images)
         size = work_double(g, pieces)
-    checks.require_memory(threads * size * sizeof(floating), "cpu.cython_direct's padded copies")
+    require_memory(threads * size * sizeof(floating), "cpu.cython_direct's padded copies")
     size = apart(size)
     cdef floating* work = <floating*> scratch(threads * size * sizeof(floating))
     cdef Py_ssize_t numbers = g.taps_x * (1 + g.channels * g.taps_y if has_several(g) else 1)
@@ -232,7 +241,7 @@ cdef int across_channels(
         area = depthwise_weights_double(g)
     kept = blocks if images * bands > 1 else 1  # of whose weights a thread keeps what it transposed
     needed = threads * (size + kept * area) * sizeof(floating)
-    checks.require_memory(needed, "cpu.cython_direct's bands and weights of vectors of channels")
+    require_memory(needed, "cpu.cython_direct's bands and weights of vectors of channels")
     cdef floating* work = <floating*> scratch(threads * size * sizeof(floating))
     cdef floating* weights = <floating*> scratch(threads * kept * area * sizeof(floating))
     cdef Py_ssize_t* held = <Py_ssize_t*> scratch(threads * kept * sizeof(Py_ssize_t))  # the first of their channels, or -1
@@ -295,39 +304,58 @@ cdef aligned(shape, dtype):
     return memory[first : first + count].reshape(shape)
 
 
-def conv2d(
-    const floating[:, :, :, ::1] input, const floating[:, :, :, ::1] weight, const floating[::1] bias, stride, padding, dilation,
+cdef int fill(
+    const Shape* g, const floating* input, const floating* weight, const floating* bias, floating* output, Py_ssize_t batch,
     Py_ssize_t groups, bint across,
-):
-    """Return the output (N, K, P, Q): every array C-contiguous, bias may be None, settings in their one form.
-
-    across: in vectors of channels, of which each is a group. Calls of Python's would take as long as a small layer: there are few.
-    """
-    cdef Shape g = shape_of(input.shape, weight.shape, stride, dilation, groups)
-    cdef Py_ssize_t below, right
+) except -1:
+    """Fill the output of so many images, along rows or across channels; bias may be NULL."""
     cdef floating* zeros = NULL
-    cdef const floating* start
-    (g.top, below), (g.left, right) = padding
-    size_output(&g, below, right)
-    filled = aligned((input.shape[0], weight.shape[0], g.out_height, g.out_width), FLOAT if floating is float else DOUBLE)
-    if input.shape[0] == 0:
-        return filled
-    cdef floating[:, :, :, ::1] output = filled
-    if bias is None:
-        zeros = <floating*> calloc(weight.shape[0], sizeof(floating))
+    if bias == NULL:
+        zeros = <floating*> calloc(groups * g.outputs, sizeof(floating))
         if zeros == NULL:
             raise MemoryError("cpu.cython_direct's zeros for a bias do not fit in memory")
-        start = zeros
-    else:
-        start = &bias[0]
+        bias = zeros
     try:
         if across:
-            across_channels(&g, &input[0, 0, 0, 0], &weight[0, 0, 0, 0], start, &output[0, 0, 0, 0], input.shape[0], groups)
-        else:
-            along_rows(&g, &input[0, 0, 0, 0], &weight[0, 0, 0, 0], start, &output[0, 0, 0, 0], input.shape[0], groups)
+            return across_channels(g, input, weight, bias, output, batch, groups)
+        return along_rows(g, input, weight, bias, output, batch, groups)
     finally:
         free(zeros)
-    return filled
+
+
+def conv2d(input, weight, bias, stride, padding, dilation, Py_ssize_t groups, bint across):
+    """Return the output (N, K, P, Q): every array C-contiguous, all float32 or float64, bias may be None, settings in their one form.
+
+    across: in vectors of channels, of which each is a group. Calls of Python's and typed memoryviews, which are objects too, would
+    take as long as a small layer: there are few.
+    """
+    cdef Shape g
+    cdef Py_ssize_t below, right
+    cdef Py_buffer x, w, b, y
+    memset(&x, 0, sizeof(x))  # which releases nothing
+    w = b = y = x
+    try:
+        PyObject_GetBuffer(input, &x, PyBUF_C_CONTIGUOUS)
+        PyObject_GetBuffer(weight, &w, PyBUF_C_CONTIGUOUS)
+        if bias is not None:
+            PyObject_GetBuffer(bias, &b, PyBUF_C_CONTIGUOUS)
+        g = shape_of(x.shape, w.shape, stride, dilation, groups)
+        (g.top, below), (g.left, right) = padding
+        size_output(&g, below, right)
+        filled = aligned((x.shape[0], w.shape[0], g.out_height, g.out_width), FLOAT if x.itemsize == sizeof(float) else DOUBLE)
+        PyObject_GetBuffer(filled, &y, PyBUF_C_CONTIGUOUS)
+        if x.shape[0] == 0:
+            return filled
+        if x.itemsize == sizeof(float):
+            fill[float](&g, <float*> x.buf, <float*> w.buf, <float*> b.buf, <float*> y.buf, x.shape[0], groups, across)
+        else:
+            fill[double](&g, <double*> x.buf, <double*> w.buf, <double*> b.buf, <double*> y.buf, x.shape[0], groups, across)
+        return filled
+    finally:
+        PyBuffer_Release(&x)
+        PyBuffer_Release(&w)
+        PyBuffer_Release(&b)
+        PyBuffer_Release(&y)
 
 
 def rows(
@@ -340,6 +368,3 @@ def rows(
     g.out_height, g.out_width = output.shape[2], output.shape[3]
     along_rows(&g, &input[0, 0, 0, 0], &weight[0, 0, 0, 0], &bias[0], &output[0, 0, 0, 0], input.shape[0], groups)
 
-
-# By bytes of a number: having the arrays' own found by them takes a good part of a small layer's time.
-KERNELS = {4: conv2d["float"], 8: conv2d["double"]}

@@ -34,6 +34,7 @@ cdef extern from *:
         Py_ssize_t channels, height, width, outputs, out_height, out_width, taps_y, taps_x
         Py_ssize_t stride_y, stride_x, dilation_y, dilation_x, top, left
     void size_output(Shape*, Py_ssize_t, Py_ssize_t) nogil
+    Py_ssize_t team(const Shape*, Py_ssize_t, Py_ssize_t, Py_ssize_t) nogil
     ctypedef struct Plan:
         bint copied, tiled, sides, own
         Py_ssize_t height, width, step_y, step_x, images, bands
@@ -171,8 +172,9 @@ def conv2d(
         return filled
     cdef floating[:, :, :, ::1] output = filled
     seen = g
-    cdef Py_ssize_t threads = openmp.omp_get_max_threads(), lanes = VECTOR // sizeof(floating), pair = 2 * lanes
-    cdef Py_ssize_t images = input.shape[0], taps = g.channels * g.taps_y * g.taps_x, blocks = blocks_of(g.outputs, lanes)
+    cdef Py_ssize_t images = input.shape[0], threads = team(&g, images * groups, openmp.omp_get_max_threads(), VECTOR)
+    cdef Py_ssize_t lanes = VECTOR // sizeof(floating), pair = 2 * lanes, taps = g.channels * g.taps_y * g.taps_x
+    cdef Py_ssize_t blocks = blocks_of(g.outputs, lanes)
     cdef Py_ssize_t image = weight.shape[0] * g.out_height * g.out_width  # from an image's outputs to the next's
     cdef Plan plan = plan_of(&g, images, groups, threads, sizeof(floating))
     cdef Py_ssize_t bands = plan.bands, most = plan.images, jobs = pieces_of(&g), plane = plan.height * plan.width

@@ -17,4 +17,13 @@ static inline void size_output(Shape *g, ptrdiff_t below, ptrdiff_t right)
     g->out_height = (g->top + g->height + below - g->dilation_y * (g->taps_y - 1) - 1) / g->stride_y + 1;
     g->out_width = (g->left + g->width + right - g->dilation_x * (g->taps_x - 1) - 1) / g->stride_x + 1;
 }
+
+#define ALONE (1 << 12) /* products, for each byte of a vector, that one thread has summed before others would have begun */
+
+/* How many of so many threads `groups` such groups of images, of one or of several, are worth; vector: its bytes. */
+static inline ptrdiff_t team(const Shape *g, ptrdiff_t groups, ptrdiff_t threads, ptrdiff_t vector)
+{
+    const ptrdiff_t each = g->outputs * g->out_height * g->out_width * g->channels * g->taps_y * g->taps_x;
+    return groups * each < vector * ALONE ? 1 : threads;
+}
 #endif

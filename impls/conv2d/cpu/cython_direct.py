@@ -79,4 +79,4 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
         across = _is_faster_across(*shapes, stride, dilation, _machine(input.itemsize))
     start = None if bias is None else np.ascontiguousarray(bias)
     arrays = np.ascontiguousarray(input), np.ascontiguousarray(weight), start
-    return _cython_direct.KERNELS[input.itemsize](*arrays, stride, padding, dilation, groups, across)
+    return _cython_direct.conv2d(*arrays, stride, padding, dilation, groups, across)

@@ -15,7 +15,8 @@ for up to four, which fills registers. Threads have groups of their own where th
 an image where the weights are soon packed for each of them. In all, extra memory: 8 MB of copied images, or one where
 that is more, and one of a group for each thread where it has its own; and for each thread 115 kB of sums and the
 weights of 32 output channels, or of a group, without groups of up to 256, where it has batches of images of its own,
-and all of them where it has bands of six pixels.
+and all of them where it has bands of six pixels. Up to 2^12 products for each byte of a vector are one thread's: others
+take longer to begin.
 """
 
 import numpy as np
