@@ -16,12 +16,24 @@ enum { PLACES, LAYING, LAID_OUT };
 static int has_several(const Shape *g) { return TILE == 6 && g->outputs > 2; }
 #endif
 
+#define EACH_OUTPUT(k) _Pragma("GCC unroll 28") for (int k = 0; k < count; k++)
+/* What each vector v of output channel k does at `to`, by one pointer: GCC would have one for each channel, and no registers for so many. */
+#define TO_EACH_OUTPUT(begin, far, does)                                                                               \
+    {                                                                                                                  \
+        REAL *to = begin;                                                                                              \
+        EACH_OUTPUT(k)                                                                                                 \
+        {                                                                                                              \
+            KEEP_POINTER(to);                                                                                          \
+            VECTORS(v) does;                                                                                           \
+            to += far;                                                                                                 \
+        }                                                                                                              \
+    }
+
 /* `count` output channels, `far` elements apart, whose sums run over `taps` places of the input and whose weights are `row` apart. copies:
    the tiles laid out, which then are one tile's width apart in the output; without a bias its sums go on. */
 INLINE void NAME(several)(const int count, const int vectors, const int pixels, const Tiles *given, const ptrdiff_t *places, ptrdiff_t taps,
                           const REAL *input, REAL *copies, const REAL *weight, ptrdiff_t row, const REAL *bias, REAL *output, ptrdiff_t far)
 {
-#define EACH_OUTPUT(k) _Pragma("GCC unroll 12") for (int k = 0; k < count; k++)
 #define LOAD_TAP(from)                                                                                                             \
     KEEP_POINTER(low);                                                                                                             \
     KEEP_POINTER(high);                                                                                                            \
@@ -36,15 +48,15 @@ INLINE void NAME(several)(const int count, const int vectors, const int pixels, 
     for (ptrdiff_t band = 0; band < t.bands; band++)
         for (ptrdiff_t tile = 0; tile < t.tiles; tile++) {
             const REAL *seen = input + band * (pixels == PLACES ? t.step : t.width) + tile * vectors * LANES;
-            REAL *copy = copies + band * t.step, *to = output + band * t.width + tile * vectors * LANES;
+            REAL *copy = copies + band * t.step, *begin = output + band * t.width + tile * vectors * LANES;
             const ptrdiff_t left = t.columns - tile * vectors * LANES;
             V sums[MOST_OUTPUTS][1 << POWER], x[1 << POWER];
             if (pixels == PLACES || bias != NULL)
                 EACH_OUTPUT(k) VECTORS(v) sums[k][v] = NAME(splat)(bias[k]);
             else
-                EACH_OUTPUT(k) VECTORS(v) sums[k][v] = NAME(load)(to + k * far + v * LANES);
+                TO_EACH_OUTPUT(begin, far, sums[k][v] = NAME(load)(to + v * LANES))
             if (pixels != PLACES && !t.past) /* rows of many outputs are more streams than the machine's own prefetcher follows */
-                EACH_OUTPUT(k) VECTORS(v) __builtin_prefetch(to + k * far + v * LANES, 1);
+                TO_EACH_OUTPUT(begin, far, __builtin_prefetch(to + v * LANES, 1))
             const REAL *low = weight, *high = weight + HALF * row;
             if (pixels == LAYING) /* more taps at once are slower: the machine has other things to do than sums */
                 _Pragma("GCC unroll 2") for (ptrdiff_t i = 0; i < taps; i++, low++, high++)
@@ -62,15 +74,14 @@ INLINE void NAME(several)(const int count, const int vectors, const int pixels, 
                     ADD_TAP
                 }
             if (left < vectors * LANES)
-                EACH_OUTPUT(k) VECTORS(v) NAME(store_first)(to + k * far + v * LANES, sums[k][v], left - v * LANES);
+                TO_EACH_OUTPUT(begin, far, NAME(store_first)(to + v * LANES, sums[k][v], left - v * LANES))
             else if (t.past)
-                EACH_OUTPUT(k) VECTORS(v) NAME(stream)(to + k * far + v * LANES, sums[k][v]);
+                TO_EACH_OUTPUT(begin, far, NAME(stream)(to + v * LANES, sums[k][v]))
             else
-                EACH_OUTPUT(k) VECTORS(v) NAME(store)(to + k * far + v * LANES, sums[k][v]);
+                TO_EACH_OUTPUT(begin, far, NAME(store)(to + v * LANES, sums[k][v]))
         }
 #undef LOAD_TAP
 #undef ADD_TAP
-#undef EACH_OUTPUT
 }
 
 #define ARGUMENTS                                                                                                      \
