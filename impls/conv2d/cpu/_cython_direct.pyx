@@ -44,8 +44,13 @@ cdef extern from *:
     bint has_several(const Shape*) nogil
     bint has_one_tap(const Shape*, Py_ssize_t) nogil
     Py_ssize_t one_tap_channels(const Shape*) nogil
-    void one_tap_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, bint, Py_ssize_t*, float*) nogil
-    void one_tap_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, bint, Py_ssize_t*, double*) nogil
+    void one_tap_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, bint, bint, Py_ssize_t*, float*) nogil
+    void one_tap_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, bint, bint, Py_ssize_t*, double*) nogil
+    bint has_columns(const Shape*, Py_ssize_t) nogil
+    void pack_columns_float(const Shape*, const float*, float*) nogil
+    void pack_columns_double(const Shape*, const double*, double*) nogil
+    void columns_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, bint, bint) nogil
+    void columns_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, bint, bint) nogil
     Py_ssize_t pieces_float(const Shape*, Py_ssize_t, Py_ssize_t) nogil
     Py_ssize_t pieces_double(const Shape*, Py_ssize_t, Py_ssize_t) nogil
     Py_ssize_t work_float(const Shape*, Py_ssize_t) nogil
@@ -69,6 +74,7 @@ cdef extern from *:
         MOST_OUTPUTS
         POWER
         LAID
+        AFAR
     const char* INSTRUCTIONS
 
 empty, FLOAT, DOUBLE = np.empty, np.dtype(np.float32), np.dtype(np.float64)
@@ -104,27 +110,47 @@ def sums_in_strips(Py_ssize_t width, kernel, stride, dilation):
     return has_strips(&g)
 
 
+cdef inline Py_ssize_t take_share(Shape* g, Py_ssize_t shares, Py_ssize_t job) noexcept nogil:
+    """Make g share job % shares of the outputs of group job // shares; return its first output, counted through all groups."""
+    cdef Py_ssize_t outputs = g.outputs, at = job % shares
+    g.outputs = outputs * (at + 1) // shares - outputs * at // shares
+    return job // shares * outputs + outputs * at // shares
+
+
 cdef inline void strip(
-    const Shape* g, const floating* input, const floating* weight, const floating* bias, floating* output, Py_ssize_t groups,
-    Py_ssize_t strips, Py_ssize_t shares, Py_ssize_t job, bint past, Py_ssize_t* places, floating* copies,
+    const Shape* g, const floating* input, const floating* weight, bint packed, const floating* bias, floating* output,
+    Py_ssize_t groups, Py_ssize_t strips, Py_ssize_t shares, Py_ssize_t job, bint past, bint afar, Py_ssize_t* places, floating* copies,
 ) noexcept nogil:
     """Strip job % strips of share job // strips % shares of the outputs, of a group of an image, the one of number job // strips // shares."""
     cdef Py_ssize_t plane = g.out_height * g.out_width, tile = (VECTOR << POWER) // sizeof(floating)
-    cdef Py_ssize_t image = job // strips // shares, at = job % strips, n, k, begin, end
+    cdef Py_ssize_t image = job // strips // shares, at = job % strips, k, begin, end
     cdef Shape share = g[0]
     begin = plane * at // strips // tile * tile
     end = plane if at == strips - 1 else plane * (at + 1) // strips // tile * tile
-    at = job // strips % shares
-    n = image // groups * groups * g.outputs  # output channels before the image's
-    k = image % groups * g.outputs + g.outputs * at // shares
-    share.outputs = g.outputs * (at + 1) // shares - g.outputs * at // shares
+    k = take_share(&share, shares, job // strips % (shares * groups))
     input += image * g.channels * g.height * g.width
     weight += k * g.channels
-    output += (n + k) * plane
+    output += (image // groups * groups * g.outputs + k) * plane
     if floating is float:
-        one_tap_float(&share, input, weight, bias + k, output, begin, end, past, places, copies)
+        if packed:
+            columns_float(&share, input, weight, bias + k, output, begin, end, past, afar)
+        else:
+            one_tap_float(&share, input, weight, bias + k, output, begin, end, past, afar, places, copies)
     else:
-        one_tap_double(&share, input, weight, bias + k, output, begin, end, past, places, copies)
+        if packed:
+            columns_double(&share, input, weight, bias + k, output, begin, end, past, afar)
+        else:
+            one_tap_double(&share, input, weight, bias + k, output, begin, end, past, afar, places, copies)
+
+
+cdef inline void pack(const Shape* g, const floating* weight, floating* packed, Py_ssize_t shares, Py_ssize_t job) noexcept nogil:
+    """The weights of share job % shares of the outputs of group job // shares, as columns() reads them."""
+    cdef Shape share = g[0]
+    cdef Py_ssize_t k = take_share(&share, shares, job)
+    if floating is float:
+        pack_columns_float(&share, weight + k * g.channels, packed + k * g.channels)
+    else:
+        pack_columns_double(&share, weight + k * g.channels, packed + k * g.channels)
 
 
 cdef int long_rows(
@@ -144,22 +170,29 @@ cdef int long_rows(
         if shares > threads:
             shares = (shares + threads - 1) // threads * threads
     shares = max(1, min(shares, g.outputs // MOST_OUTPUTS))
-    cdef Py_ssize_t size = apart((plane // strips + tile) * some)
-    require_memory(threads * (size * sizeof(floating) + some * sizeof(Py_ssize_t)), "cpu.cython_direct's tiles")
-    cdef floating* copies = <floating*> scratch(threads * size * sizeof(floating))
+    cdef bint packed = has_columns(g, images), afar = images * groups * g.channels * g.height * g.width * sizeof(floating) > AFAR
+    cdef Py_ssize_t size = 0 if packed else apart((plane // strips + tile) * some), weights = groups * g.outputs * g.channels * packed
+    require_memory(
+        (threads * size + weights) * sizeof(floating) + threads * some * sizeof(Py_ssize_t), "cpu.cython_direct's tiles and weights"
+    )
+    cdef floating* copies = <floating*> scratch((threads * size + weights) * sizeof(floating))
     cdef Py_ssize_t* places = <Py_ssize_t*> scratch(threads * apart(some) * sizeof(Py_ssize_t))
     if copies == NULL or places == NULL:
         free(copies)
         free(places)
-        raise MemoryError("cpu.cython_direct's tiles do not fit in memory")
+        raise MemoryError("cpu.cython_direct's tiles and weights do not fit in memory")
+    if packed:
+        for job in range(groups * shares):
+            pack(g, weight, copies, shares, job)
+        weight = copies
     if threads == 1:  # a team of one would take as long as a small layer
         with nogil:
             for job in range(jobs * shares):
-                strip(g, input, weight, bias, output, groups, strips, shares, job, past, places, copies)
+                strip(g, input, weight, packed, bias, output, groups, strips, shares, job, past, afar, places, copies)
     else:
         for job in prange(jobs * shares, nogil=True, schedule="static", num_threads=threads):
             strip(
-                g, input, weight, bias, output, groups, strips, shares, job, past, places + threadid() * apart(some),
+                g, input, weight, packed, bias, output, groups, strips, shares, job, past, afar, places + threadid() * apart(some),
                 copies + threadid() * size,
             )
     free(copies)

@@ -5,8 +5,8 @@
 #ifndef CONVBENCH_LAID
 #define CONVBENCH_LAID
 #define LAID (192 << 10)  /* bytes of tiles, which should stay near the core while all outputs read them */
-/* Bytes of an image that a core's own caches do not keep; pixels of what they keep are not asked for before they are read. */
-#define AFAR (TILE == 6 ? 256 << 10 : 1 << 20)
+/* Bytes of a batch that a core's own caches do not keep; pixels of what they keep are not asked for before they are read. */
+#define AFAR (TILE == 6 ? 256 << 10 : 768 << 10)
 #define LAID_TAPS 384     /* of a tile: a core's nearest cache has room for them */
 #define FEWEST_TAPS 40    /* and outputs for which rows that are copied are laid out: each pixel is copied once more for every tap */
 #define FEWEST_OUTPUTS 20
@@ -46,11 +46,11 @@ typedef struct {
     int power;
 } Laid;
 
-/* The next tiles of pixels at to last - 1, `last` a vector at least: as wide as there can be, and `most` of them. */
-static Laid next_laid(ptrdiff_t at, ptrdiff_t last, ptrdiff_t most, ptrdiff_t lanes)
+/* The next tiles of pixels at to last - 1, `last` a vector at least: as wide as there can be, up to 1 << widest vectors, and `most` of them. */
+static Laid next_laid(ptrdiff_t at, ptrdiff_t last, ptrdiff_t most, ptrdiff_t lanes, int widest)
 {
     const ptrdiff_t left = last - at;
-    const int power = left > lanes && last >= lanes << POWER ? POWER : 0;
+    const int power = left > lanes && last >= lanes << widest ? widest : 0;
     const ptrdiff_t tile = lanes << power, whole = left / tile;
     if (whole == 0) /* the last tile begins with outputs of the one before */
         return (Laid){last - tile, tile, 1, last, power};
@@ -60,15 +60,14 @@ static Laid next_laid(ptrdiff_t at, ptrdiff_t last, ptrdiff_t most, ptrdiff_t la
 #endif
 
 /* All outputs of tiles of `taps` taps; places, input, copies, row, bias: as all_outputs has them; output: where the tiles' first pixel
-   belongs, streams: past the caches. */
+   belongs, streams: past the caches; afar: the input is more than AFAR. */
 static void NAME(sum_laid)(const Shape *g, Laid tiles, ptrdiff_t taps, ptrdiff_t *places, const REAL *input, REAL *copies,
-                           const REAL *weight, ptrdiff_t row, const REAL *bias, REAL *output, int streams)
+                           const REAL *weight, ptrdiff_t row, const REAL *bias, REAL *output, int streams, int afar)
 {
     static const ptrdiff_t nowhere = 0;
     /* Without other outputs nobody reads the copies again, and they need no more room than one tile's, in the nearest cache. */
     const ptrdiff_t plane = g->height * g->width, step = input != NULL && g->outputs <= MOST_OUTPUTS ? 0 : taps * tiles.tile;
-    const ptrdiff_t ahead = g->channels * plane * (ptrdiff_t)sizeof(REAL) > AFAR ? 2 * tiles.tile : 0;
-    const Tiles given = {0, plane, step, taps, 1, 1, 1, tiles.tile, tiles.count, tiles.tile, &nowhere, streams, ahead};
+    const Tiles given = {0, plane, step, taps, 1, 1, 1, tiles.tile, tiles.count, tiles.tile, &nowhere, streams, afar ? 2 * tiles.tile : 0};
     NAME(all_outputs)(g, tiles.power, &given, places, input, copies, weight, row, bias, output);
 }
 
@@ -131,13 +130,13 @@ static void NAME(laid_out)(const Shape *g, const REAL *copy, ptrdiff_t seen, ptr
     const ptrdiff_t window = g->taps_y * g->taps_x, most = NAME(laid_tiles)(g), some = laid_channels(g);
     const ptrdiff_t begin = first * g->out_width, pixels = (last - first) * g->out_width;
     for (ptrdiff_t at = 0; at < pixels;) {
-        const Laid tiles = next_laid(at, pixels, most, LANES);
+        const Laid tiles = next_laid(at, pixels, most, LANES, POWER);
         const int streams = past && some == g->channels && NAME(is_aligned)(g, begin + tiles.at);
         for (ptrdiff_t c = 0; c < g->channels; c += some) {
             const ptrdiff_t end = c + some < g->channels ? c + some : g->channels, taps = (end - c) * window;
             for (ptrdiff_t t = 0; t < tiles.count; t++)
                 NAME(lay_tile)(g, copy, seen, line, offsets, tiles.at + t * tiles.tile, tiles.tile, c, end, work + t * taps * tiles.tile);
-            NAME(sum_laid)(g, tiles, taps, NULL, NULL, work, weight + c * window, g->channels * window, c ? NULL : bias, output + begin + tiles.at, streams);
+            NAME(sum_laid)(g, tiles, taps, NULL, NULL, work, weight + c * window, g->channels * window, c ? NULL : bias, output + begin + tiles.at, streams, 0);
         }
         at = tiles.after;
     }
@@ -167,19 +166,19 @@ static void NAME(lay_pixels)(const Shape *g, const REAL *input, ptrdiff_t channe
 /* Pixels first to last - 1 of an image that is one long row: has_one_tap. `last` is a vector at least; places: room for a number for each
    of one_tap_channels(g); copies: for their pixels of all these, or a tile's where these are more. The other arguments as band() has them. */
 static void NAME(one_tap)(const Shape *g, const REAL *input, const REAL *weight, const REAL *bias, REAL *output, ptrdiff_t first,
-                          ptrdiff_t last, int past, ptrdiff_t *places, REAL *copies)
+                          ptrdiff_t last, int past, int afar, ptrdiff_t *places, REAL *copies)
 {
     const int whole = g->stride_y == 1 && g->stride_x == 1 && g->out_width == g->width; /* pixels are side by side where they lie */
     const ptrdiff_t some = one_tap_channels(g), plane = g->height * g->width;
     for (ptrdiff_t at = first; at < last;) {
-        const Laid tiles = next_laid(at, last, last - first, LANES);
+        const Laid tiles = next_laid(at, last, last - first, LANES, POWER);
         const int streams = past && some == g->channels && NAME(is_aligned)(g, tiles.at);
         for (ptrdiff_t c = 0; c < g->channels; c += some) {
             const ptrdiff_t count = c + some < g->channels ? some : g->channels - c;
             if (!whole)
                 NAME(lay_pixels)(g, input + c * plane, count, tiles, copies);
             NAME(sum_laid)(g, tiles, count, places, whole ? input + c * plane + tiles.at : NULL, copies, weight + c, g->channels,
-                           c ? NULL : bias, output + tiles.at, streams);
+                           c ? NULL : bias, output + tiles.at, streams, afar);
         }
         at = tiles.after;
     }

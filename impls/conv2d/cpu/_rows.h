@@ -286,6 +286,7 @@ static ptrdiff_t NAME(pitch)(const Shape *g, ptrdiff_t columns)
 
 #include "_copied.h"
 #include "_laid.h"
+#include "_columns.h"
 
 /* How many pieces the output rows of `images` images make: four a thread, for an even load, of eight rows and more, since they
    share what neighbours see; and where rows are copied, so many that a copy stays small. */

@@ -187,13 +187,18 @@ INLINE void NAME(store_first)(REAL *to, V value, ptrdiff_t count)
 #endif
 }
 
-/* sum += a * b, rounded once. Left to itself, GCC 12 picks forms that overwrite a factor, and adds moves that cost a fifth. */
+/* sum += a * b, rounded once. Left to itself, GCC 12 picks forms that overwrite a factor, and adds moves that cost a fifth. EACH: b is one
+   number in memory for all lanes. */
+#undef MULTIPLY_ADD_EACH
 #if defined(__AVX512F__) && SIZE == 4
 #define MULTIPLY_ADD(sum, a, b) __asm__("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b))
+#define MULTIPLY_ADD_EACH(sum, a, b) __asm__("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(a), "m"(b))
 #elif defined(__AVX512F__)
 #define MULTIPLY_ADD(sum, a, b) __asm__("vfmadd231pd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b))
+#define MULTIPLY_ADD_EACH(sum, a, b) __asm__("vfmadd231pd %2%{1to8%}, %1, %0" : "+v"(sum) : "v"(a), "m"(b))
 #else
 #define MULTIPLY_ADD(sum, a, b) ((sum) += (a) * (b))
+#define MULTIPLY_ADD_EACH(sum, a, b) ((sum) += (a) * (b))
 #endif
 
 /* The vector that begins `shift` lanes, a constant, into two neighbours: cheaper than a load across a cache line. */

@@ -8,17 +8,19 @@ Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", ACM 
 padded, an image's outputs are one row of tiles, which the first outputs copy while they are summed, or, where strided,
 are copied before; so are those of strided layers and of up to 512 columns with 20 outputs and 40 taps and more, with
 AVX-512 of such strided or dilated ones with 6 outputs and 20 taps and more. 384 taps are copied at a time, but with
-AVX-512 all those of 1x1 layers. Without AVX-512, whose 32 registers hold sums of four rows, several outputs share a row
-elsewhere too. Other large images are read where they lie, but for their edges; small or strided ones are copied with
-their padding. Images of one channel, as depthwise layers have, of up to 512 columns are read where they lie too, masks
-leaving padding out, with AVX-512 and square kernels of 3, 5 and 7, with AVX2 of 3 and up to 64 columns, undilated and
-with strides of 1 or 2. Depthwise images are else mostly transposed to vectors of channels, a band of rows at a time,
-and so are those of too few columns for vectors along them. Along rows, outputs of 8 MB and more go past the caches. For
-each thread, extra memory: a padded copy of at most about 100 kB, or of the rows that eight output rows see where that
-is more, without AVX-512 with several outputs at once as many output rows as the kernel has, and then a number for each
-weight of an output; tiles of 192 kB and one more, or of two where that is more; across channels their weights and 512
+AVX-512 all those of 1x1 layers; there up to 28 outputs of up to 48 channels, or 192 where an image is no more than 2^19
+numbers, and any number of outputs of up to 16 are summed from where their pixels lie, with packed weights. Without
+AVX-512, whose 32 registers hold sums of four rows, several outputs share a row elsewhere too. Other large images are
+read where they lie, but for their edges; small or strided ones are copied with their padding. Images of one channel, as
+depthwise layers have, of up to 512 columns are read where they lie too, masks leaving padding out, with AVX-512 and
+square kernels of 3, 5 and 7, with AVX2 of 3 and up to 64 columns, undilated and with strides of 1 or 2. Depthwise
+images are else mostly transposed to vectors of channels, a band of rows at a time, and so are those of too few columns
+for vectors along them. Along rows, outputs of 8 MB and more go past the caches. For each thread, extra memory: a padded
+copy of at most about 100 kB, or of the rows that eight output rows see where that is more, without AVX-512 with several
+outputs at once as many output rows as the kernel has, and then a number for each weight of an output; tiles of 192 kB
+and one more, or of two where that is more, or for all of them the packed weights; across channels their weights and 512
 kB, or a vector of channels of what twice as many output rows see as the kernel has, and of their sums, where that is
-more.
+more. Up to 2^12 products for each byte of a vector are one thread's: others take longer to begin.
 """
 
 import functools
