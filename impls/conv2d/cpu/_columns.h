@@ -4,20 +4,25 @@
 
 #ifndef CONVBENCH_COLUMNS
 #define CONVBENCH_COLUMNS
-#define COLUMN (2 * TILE)     /* outputs of a tile of one vector; of two vectors half as many */
-#define ALL_CHANNELS 48       /* up to which as many outputs, which see each pixel once, or fewer are summed so, */
-#define KEPT_CHANNELS 192     /* or up to which where a core's own caches keep an image: */
+#define COLUMN (2 * TILE)      /* outputs of a tile of one vector; of two vectors half as many */
+#define FEW_CHANNELS 48        /* up to which more outputs than two vectors have room for are summed so, */
+#define KEPT_CHANNELS 192      /* or up to which where a core's own caches keep an image, */
 #define KEPT_NUMBERS (1 << 19) /* of so many numbers; */
-#define MANY_CHANNELS 16      /* and of more outputs, whose nearest cache then keeps what all of them see; */
-#define COLUMN_PIXELS 192     /* for which weights are not packed in vain */
-#define AHEAD_CHANNELS 96     /* whose sums take about as long as memory: so far ahead, and two tiles, pixels are asked for */
+#define MANY_CHANNELS 16       /* and up to which any number is, for which the nearest cache then keeps what all of them see */
+#define COLUMN_PIXELS 192      /* for which weights are not packed in vain, or twice as many for any number of outputs */
+#define NEAR_NUMBERS (1 << 13) /* of an image that the nearest cache keeps, whose pixels are not asked for before they are read; */
+#define AHEAD_CHANNELS 96      /* others so far ahead, whose sums take about as long as memory, and two tiles */
 
 /* Whether columns() sums these images of a layer that has_one_tap. */
 static int has_columns(const Shape *g, ptrdiff_t images)
 {
-    const ptrdiff_t plane = g->height * g->width, kept = g->channels * plane <= KEPT_NUMBERS ? KEPT_CHANNELS : ALL_CHANNELS;
-    return TILE > 6 && g->stride_y == 1 && g->stride_x == 1 && g->out_width == g->width && images * plane >= COLUMN_PIXELS &&
-           g->channels <= (g->outputs > COLUMN ? MANY_CHANNELS : kept);
+    const ptrdiff_t plane = g->height * g->width, pixels = images * plane, channels = g->channels;
+    if (TILE == 6 || g->stride_y != 1 || g->stride_x != 1 || g->out_width != g->width)
+        return 0;
+    if (g->outputs > COLUMN)
+        return channels <= MANY_CHANNELS && pixels >= 2 * COLUMN_PIXELS;
+    return pixels >= COLUMN_PIXELS &&
+           (g->outputs <= COLUMN / 2 || channels <= (channels * plane <= KEPT_NUMBERS ? KEPT_CHANNELS : FEW_CHANNELS));
 }
 
 /* Outputs of a tile, at most, and how many even shares of them there are. */
@@ -28,11 +33,21 @@ static ptrdiff_t columns_of(const Shape *g) { return (g->outputs + column_of(g) 
 /* The weights (outputs, channels) share by share, in each the outputs of a channel side by side: as many numbers. */
 static void NAME(pack_columns)(const Shape *g, const REAL *weight, REAL *packed)
 {
-    const ptrdiff_t shares = columns_of(g);
-    for (ptrdiff_t share = 0; share < shares; share++)
-        for (ptrdiff_t c = 0; c < g->channels; c++)
-            for (ptrdiff_t k = g->outputs * share / shares; k < g->outputs * (share + 1) / shares; k++)
-                *packed++ = weight[k * g->channels + c];
+    const ptrdiff_t shares = columns_of(g), channels = g->channels;
+    for (ptrdiff_t share = 0; share < shares; share++) {
+        const ptrdiff_t first = g->outputs * share / shares, count = g->outputs * (share + 1) / shares - first;
+        const REAL *from = weight + first * channels;
+        REAL *to = packed + first * channels;
+        for (ptrdiff_t c = 0; c < channels; c += LANES)
+            for (ptrdiff_t k = 0; k < count; k += LANES) {
+                V rows[LANES];
+                for (int i = 0; i < LANES; i++)
+                    rows[i] = k + i < count ? NAME(load_some)(from + (k + i) * channels + c, 0, channels - c) : (V){0};
+                NAME(transpose)(rows);
+                for (int i = 0; i < LANES && c + i < channels; i++)
+                    NAME(store_first)(to + (c + i) * count + k, rows[i], count - k);
+            }
+    }
 }
 
 #if TILE > 6
@@ -79,10 +94,9 @@ TILE_OF(15, 1) TILE_OF(16, 1) TILE_OF(17, 1) TILE_OF(18, 1) TILE_OF(19, 1) TILE_
 #undef TILE_OF
 #endif
 
-/* Pixels first to last - 1, a vector at least, of an image that has_columns. packed: what pack_columns made; input, bias, output: the image's;
-   afar: as sum_laid has it. */
+/* Pixels first to last - 1, a vector at least, of an image that has_columns. packed: what pack_columns made; input, bias, output: the image's. */
 static void NAME(columns)(const Shape *g, const REAL *input, const REAL *packed, const REAL *bias, REAL *output, ptrdiff_t first,
-                          ptrdiff_t last, int past, int afar)
+                          ptrdiff_t last, int past)
 {
 #if TILE > 6
 #define ONE(count) [count] = {NAME(column_##count##_1)}
@@ -99,9 +113,9 @@ static void NAME(columns)(const Shape *g, const REAL *input, const REAL *packed,
         const int streams = past && NAME(is_aligned)(g, tiles.at);
         for (ptrdiff_t share = 0; share < shares; share++) {
             const ptrdiff_t k = g->outputs * share / shares, count = g->outputs * (share + 1) / shares - k;
-            const ptrdiff_t ahead = afar && share == 0 ? (2 + AHEAD_CHANNELS / g->channels) * tiles.tile : 0;
+            const ptrdiff_t tiles_ahead = share == 0 && g->channels * plane > NEAR_NUMBERS ? 2 + AHEAD_CHANNELS / g->channels : 0;
             kernels[count][tiles.power](g, tiles.count, input + tiles.at, packed + k * g->channels, bias + k,
-                                        output + k * plane + tiles.at, streams, ahead);
+                                        output + k * plane + tiles.at, streams, tiles_ahead * tiles.tile);
         }
         at = tiles.after;
     }

@@ -49,8 +49,8 @@ cdef extern from *:
     bint has_columns(const Shape*, Py_ssize_t) nogil
     void pack_columns_float(const Shape*, const float*, float*) nogil
     void pack_columns_double(const Shape*, const double*, double*) nogil
-    void columns_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, bint, bint) nogil
-    void columns_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, bint, bint) nogil
+    void columns_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, bint) nogil
+    void columns_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, bint) nogil
     Py_ssize_t pieces_float(const Shape*, Py_ssize_t, Py_ssize_t) nogil
     Py_ssize_t pieces_double(const Shape*, Py_ssize_t, Py_ssize_t) nogil
     Py_ssize_t work_float(const Shape*, Py_ssize_t) nogil
@@ -133,12 +133,12 @@ cdef inline void strip(
     output += (image // groups * groups * g.outputs + k) * plane
     if floating is float:
         if packed:
-            columns_float(&share, input, weight, bias + k, output, begin, end, past, afar)
+            columns_float(&share, input, weight, bias + k, output, begin, end, past)
         else:
             one_tap_float(&share, input, weight, bias + k, output, begin, end, past, afar, places, copies)
     else:
         if packed:
-            columns_double(&share, input, weight, bias + k, output, begin, end, past, afar)
+            columns_double(&share, input, weight, bias + k, output, begin, end, past)
         else:
             one_tap_double(&share, input, weight, bias + k, output, begin, end, past, afar, places, copies)
 
@@ -182,7 +182,8 @@ cdef int long_rows(
         free(places)
         raise MemoryError("cpu.cython_direct's tiles and weights do not fit in memory")
     if packed:
-        for job in range(groups * shares):
+        # Each thread what it sums, mostly: from another core's cache weights take longer to come than to be packed.
+        for job in prange(groups * shares, nogil=True, schedule="static", num_threads=min(threads, groups * shares)):
             pack(g, weight, copies, shares, job)
         weight = copies
     if threads == 1:  # a team of one would take as long as a small layer

@@ -8,8 +8,8 @@ Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", ACM 
 padded, an image's outputs are one row of tiles, which the first outputs copy while they are summed, or, where strided,
 are copied before; so are those of strided layers and of up to 512 columns with 20 outputs and 40 taps and more, with
 AVX-512 of such strided or dilated ones with 6 outputs and 20 taps and more. 384 taps are copied at a time, but with
-AVX-512 all those of 1x1 layers; there up to 28 outputs of up to 48 channels, or 192 where an image is no more than 2^19
-numbers, and any number of outputs of up to 16 are summed from where their pixels lie, with packed weights. Without
+AVX-512 all those of 1x1 layers; there up to 14 outputs, up to 28 of up to 48 channels, or 192 where an image is no more
+than 2^19 numbers, and any number of up to 16 are summed from where their pixels lie, with packed weights. Without
 AVX-512, whose 32 registers hold sums of four rows, several outputs share a row elsewhere too. Other large images are
 read where they lie, but for their edges; small or strided ones are copied with their padding. Images of one channel, as
 depthwise layers have, of up to 512 columns are read where they lie too, masks leaving padding out, with AVX-512 and
