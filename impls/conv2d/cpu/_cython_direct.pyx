@@ -80,6 +80,7 @@ cdef extern from *:
 empty, FLOAT, DOUBLE = np.empty, np.dtype(np.float32), np.dtype(np.float64)
 cdef Py_ssize_t UNASKED = checks.UNASKED
 cdef Py_ssize_t PAST = 8 << 20  # bytes of output, of which caches as they are today keep little
+cdef Py_ssize_t SHARE = 24  # outputs whose sums take longer than copying what they see
 cdef Py_ssize_t WEIGHTS = 1536 << 10  # bytes of weights that strips of an image read again and again, from a cache further away
 
 
@@ -203,18 +204,20 @@ cdef int long_rows(
 
 cdef inline void band(
     const Shape* g, const floating* input, const floating* weight, const floating* bias, floating* output, Py_ssize_t groups,
-    Py_ssize_t pieces, Py_ssize_t job, bint past, Py_ssize_t* offsets, floating* work,
+    Py_ssize_t pieces, Py_ssize_t shares, Py_ssize_t job, bint past, Py_ssize_t* offsets, floating* work,
 ) noexcept nogil:
-    """Piece job % pieces of a group of an image, the one of number job // pieces."""
-    cdef Py_ssize_t image = job // pieces, at = job % pieces, k = image % groups * g.outputs
+    """Piece job % pieces of share job // pieces % shares of the outputs, of a group of an image, the one of number job // pieces // shares."""
+    cdef Py_ssize_t image = job // pieces // shares, at = job % pieces, k
     cdef Py_ssize_t first = g.out_height * at // pieces, last = g.out_height * (at + 1) // pieces
+    cdef Shape share = g[0]
+    k = take_share(&share, shares, job // pieces % (shares * groups))
     input += image * g.channels * g.height * g.width
     weight += k * g.channels * g.taps_y * g.taps_x
-    output += image * g.outputs * g.out_height * g.out_width
+    output += (image // groups * groups * g.outputs + k) * g.out_height * g.out_width
     if floating is float:
-        band_float(g, input, weight, bias + k, output, first, last, past, offsets, work)
+        band_float(&share, input, weight, bias + k, output, first, last, past, offsets, work)
     else:
-        band_double(g, input, weight, bias + k, output, first, last, past, offsets, work)
+        band_double(&share, input, weight, bias + k, output, first, last, past, offsets, work)
 
 
 cdef int along_rows(
@@ -223,6 +226,7 @@ cdef int along_rows(
 ) except -1:
     """Fill the output of so many images: of a group of each, g."""
     cdef Py_ssize_t images = batch * groups, threads = team(g, images, openmp.omp_get_max_threads(), VECTOR), size, pieces, job
+    cdef Py_ssize_t shares = 1
     cdef bint past = (
         images * g.outputs * g.out_height * g.out_width * sizeof(floating) >= PAST and <size_t> output % VECTOR == 0
     )
@@ -234,6 +238,9 @@ cdef int along_rows(
     else:
         pieces = pieces_double(g, threads, images)
         size = work_double(g, pieces)
+    # Where rows are too few for the threads, these have outputs of their own, so many that copying rows once more takes less.
+    if images * pieces % threads > 0 and images * pieces < 4 * threads:
+        shares = max(1, min(threads, g.outputs // SHARE))
     require_memory(threads * size * sizeof(floating), "cpu.cython_direct's padded copies")
     size = apart(size)
     cdef floating* work = <floating*> scratch(threads * size * sizeof(floating))
@@ -246,11 +253,12 @@ cdef int along_rows(
     if threads == 1:
         with nogil:
             for job in range(images * pieces):
-                band(g, input, weight, bias, output, groups, pieces, job, past, offsets, work)
+                band(g, input, weight, bias, output, groups, pieces, 1, job, past, offsets, work)
     else:
-        for job in prange(images * pieces, nogil=True, schedule="static", num_threads=threads):
+        for job in prange(images * pieces * shares, nogil=True, schedule="static", num_threads=threads):
             band(
-                g, input, weight, bias, output, groups, pieces, job, past, offsets + threadid() * numbers, work + threadid() * size
+                g, input, weight, bias, output, groups, pieces, shares, job, past, offsets + threadid() * numbers,
+                work + threadid() * size,
             )
     free(work)
     free(offsets)
