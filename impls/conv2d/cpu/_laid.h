@@ -8,11 +8,9 @@
 /* Bytes of a batch that a core's own caches do not keep; pixels of what they keep are not asked for before they are read. */
 #define AFAR (TILE == 6 ? 256 << 10 : 768 << 10)
 #define LAID_TAPS 384     /* of a tile: a core's nearest cache has room for them */
-#define FEWEST_TAPS 40    /* and outputs for which rows that are copied are laid out: each pixel is copied once more for every tap */
-#define FEWEST_OUTPUTS 20
-/* The same with 32 registers for strides and dilations, where four rows of one output share few pixels or none. */
-#define FEWEST_TAPS_APART 20
-#define FEWEST_OUTPUTS_APART 6
+#define FEWEST_TAPS (TILE == 6 ? 40 : 20) /* for which rows that are copied are laid out, */
+#define FEWEST_OUTPUTS 20                 /* and outputs, with 16 registers */
+#define COPIED_OUTPUTS 14                 /* whose sums, with 32, take as long as copying what they see */
 
 /* Whether each output sees one pixel of each channel, so that an image is one long row of tiles; of a vector at least. */
 static int has_one_tap(const Shape *g, ptrdiff_t lanes)
@@ -21,13 +19,17 @@ static int has_one_tap(const Shape *g, ptrdiff_t lanes)
            (g->out_height - 1) * g->stride_y < g->height && (g->out_width - 1) * g->stride_x < g->width;
 }
 
-/* Whether tiles are laid out from rows that are copied. */
-static int is_laid(const Shape *g)
+/* Whether tiles are laid out from rows that are copied: where more lanes of rows are empty than it takes to copy each pixel once more for
+   every tap. */
+static int is_laid(const Shape *g, ptrdiff_t lanes)
 {
-    const ptrdiff_t taps = g->channels * g->taps_y * g->taps_x;
-    const int apart = !has_several(g) && (g->stride_y > 1 || g->stride_x > 1 || g->dilation_y > 1 || g->dilation_x > 1);
-    const ptrdiff_t outputs = apart ? FEWEST_OUTPUTS_APART : FEWEST_OUTPUTS;
-    return is_copied(g) && g->outputs >= outputs && taps >= (apart ? FEWEST_TAPS_APART : FEWEST_TAPS);
+    const ptrdiff_t taps = g->channels * g->taps_y * g->taps_x, vectors = (g->out_width + lanes - 1) / lanes;
+    if (!is_copied(g) || taps < FEWEST_TAPS || g->outputs <= 2)
+        return 0;
+    if (TILE == 6)
+        return g->outputs >= FEWEST_OUTPUTS;
+    /* In tenths, a vector that is alone in its tile one fifth more. */
+    return g->outputs * lanes * (10 * vectors + 2 * (vectors % 2)) > 10 * g->out_width * (g->outputs + COPIED_OUTPUTS);
 }
 
 /* How many channels are laid out at once, evenly many each time. */

@@ -300,7 +300,7 @@ static ptrdiff_t NAME(pieces)(const Shape *g, ptrdiff_t threads, ptrdiff_t image
     if (is_copied(g)) {
         rows = COPY / (g->channels * planes_of(g) * NAME(pitch)(g, g->out_width) * (ptrdiff_t)sizeof(REAL));
         rows = (rows - ROWS_SEEN(g, 1)) / g->stride_y;
-        const ptrdiff_t least = has_several(g) ? g->taps_y : 2 * ROWS;
+        const ptrdiff_t least = has_several(g) && TILE == 6 ? g->taps_y : 2 * ROWS;
         rows = rows < least ? least : rows;
         if (pieces < (g->out_height + rows - 1) / rows)
             pieces = (g->out_height + rows - 1) / rows;
@@ -315,7 +315,7 @@ static ptrdiff_t NAME(work)(const Shape *g, ptrdiff_t pieces)
         return 0;
     const ptrdiff_t most = (g->out_height + pieces - 1) / pieces, copied = is_copied(g);
     const ptrdiff_t pitch = NAME(pitch)(g, copied ? g->out_width : 4 * LANES);
-    return g->channels * ROWS_SEEN(g, copied ? most : ROWS) * planes_of(g) * pitch + (is_laid(g) ? LANES + NAME(laid_work)(g) : 0);
+    return g->channels * ROWS_SEEN(g, copied ? most : ROWS) * planes_of(g) * pitch + (is_laid(g, LANES) ? LANES + NAME(laid_work)(g) : 0);
 }
 
 /* Output rows first to last - 1 of all output channels of one group of one image. Each pointer is at the group's first element.
@@ -337,7 +337,7 @@ static void NAME(band)(const Shape *g, const REAL *input, const REAL *weight, co
         offsets[s] = s * g->dilation_x % g->stride_x * pitch + s * g->dilation_x / g->stride_x;
     if (copied)
         NAME(fill)(g, input, copy, first * g->stride_y - g->top, seen, -g->left, columns, pitch);
-    if (is_laid(g) && (last - first) * g->out_width >= LANES) {
+    if (is_laid(g, LANES) && (last - first) * g->out_width >= LANES) {
         NAME(laid_out)(g, copy, seen, planes * pitch, offsets, weight, bias, output, first, last, past,
                        copy + g->channels * seen * planes * pitch + LANES);
         return;
