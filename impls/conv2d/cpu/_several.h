@@ -11,9 +11,6 @@
 /* Where the pixels of a tile are: at places of the input; there, from where they are laid out on the way, for other outputs of the tile; or
    laid out, all that each tap sees behind what the one before does. */
 enum { PLACES, LAYING, LAID_OUT };
-
-/* Whether rows have sums of several outputs: of fewer, those of four rows of one output are as fast, and with 32 registers faster. */
-static int has_several(const Shape *g) { return g->outputs > (TILE == 6 ? 2 : g->stride_y > 1 || g->stride_x > 1 ? 3 : 4); }
 #endif
 
 #define EACH_OUTPUT(k) _Pragma("GCC unroll 28") for (int k = 0; k < count; k++)
