@@ -322,6 +322,10 @@ WITHOUT_KERNELS = {"n1c6h99w99k6r3s3t3": "small layer"}
         ("n1c16h7w16k16r3s3p1", "small layer"),  # 112 pixels
         ("n1c16h7w17k16r3s3p1", "3x3 layer"),
         ("n1c512h7w7k512r3s3p1", "3x3 layer"),  # 231 million
+        ("n1c99h4w4k99r3s3p1", "few pixels"),
+        ("n1c99h9w17k99r3s3t2", "few pixels"),
+        ("n1c99h4w5k99r3s3p1", "small layer"),
+        ("n2c99h4w4k99r3s3p1", "small layer"),
         ("n1c15h99w99k16r3s3", "large layer"),  # 40.6 million FLOPs
         ("n2c90h99w99k18r3s3t2g2", "grouped layer"),  # no fewer products by Winograd
         *dict.fromkeys(LARGER, "larger kernel").items(),  # the first on 201 pixels

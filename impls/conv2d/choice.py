@@ -30,6 +30,7 @@ RULES = {
     "3x3 layer": ["cpu.cython_winograd", "cpu.numba_winograd", "cpu.torch", "im2col.strided"],
     "1x1 layer": ALONG_ROWS,
     "1x1 layer along channels": PACKED,
+    "few pixels": ALONG_ROWS,
     "small layer": PACKED,
     "layer for wide vectors": PACKED,
     "narrow layer": ALONG_ROWS,
@@ -53,6 +54,7 @@ SEVERAL = 3  # and outputs of a group and more, which share them, but for
 READ = 4  # times as many channels and more with wide vectors, whose reading takes longer than the sums: torch has these
 FULL = 8, 16  # outputs, one vector and two without WIDE ones, for which packed weights are faster,
 MIDDLE = range(128, 1200)  # from so many channels up to so many;
+FEW_PIXELS = 16, 32  # of an image, one and two of the widest vectors: packing weights for so few takes as long as their sums
 INTEL = "GenuineIntel"  # on processors by this maker, whose library its products are by: on others they take twice as long
 # In whose 32 registers of 64 bytes larger layers are mostly faster as well: along channels where there are more than NARROW
 # outputs. Along rows of more than NARROW columns sums are faster anywhere, with no more channels and strides up to APART.
@@ -216,6 +218,8 @@ def _kind(problem: Problem, instructions: str | None) -> str:
         if not wide and outputs in FULL and channels in MIDDLE:
             return "1x1 layer along channels"
         return "large layer" if read else "1x1 layer"
+    if pixels in FEW_PIXELS and problem.output[0] == 1:
+        return "few pixels"
     filled = outputs > NARROW or (outputs == NARROW < channels and not wide)
     small = SMALL if filled and stride <= APART else SMALL_NARROW
     if kernel == (1, 1) and stride == 1:
