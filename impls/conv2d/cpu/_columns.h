@@ -5,9 +5,8 @@
 #ifndef CONVBENCH_COLUMNS
 #define CONVBENCH_COLUMNS
 #define COLUMN (2 * TILE)      /* outputs of a tile of one vector; of two vectors half as many */
-#define FEW_CHANNELS 48        /* up to which more outputs than two vectors have room for are summed so, */
-#define KEPT_CHANNELS 192      /* or up to which where a core's own caches keep an image, */
-#define KEPT_NUMBERS (1 << 19) /* of so many numbers; */
+#define KEPT_CHANNELS 192      /* up to which more outputs than two vectors have room for are summed so, or any number where */
+#define KEPT_NUMBERS (1 << 19) /* a core's own caches do not keep the numbers of an image, and copies wait for memory once more */
 #define MANY_CHANNELS 16       /* and up to which any number is, for which the nearest cache then keeps what all of them see */
 #define COLUMN_PIXELS 192      /* for which weights are not packed in vain, or twice as many for any number of outputs */
 #define NEAR_NUMBERS (1 << 13) /* of an image that the nearest cache keeps, whose pixels are not asked for before they are read; */
@@ -22,7 +21,7 @@ static int has_columns(const Shape *g, ptrdiff_t images)
     if (g->outputs > COLUMN)
         return channels <= MANY_CHANNELS && pixels >= 2 * COLUMN_PIXELS;
     return pixels >= COLUMN_PIXELS &&
-           (g->outputs <= COLUMN / 2 || channels <= (channels * plane <= KEPT_NUMBERS ? KEPT_CHANNELS : FEW_CHANNELS));
+           (g->outputs <= COLUMN / 2 || channels <= KEPT_CHANNELS || channels * plane > KEPT_NUMBERS);
 }
 
 /* Outputs of a tile, at most, and how many even shares of them there are. */
