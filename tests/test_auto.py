@@ -254,17 +254,18 @@ def test_a_rule_where_nothing_was_measured(table, there):
     assert "by rule: few channels; nothing was measured with avx9" in str(found)
 
 
-FOR_WIDE_VECTORS = [
+FOR_WIDE_VECTORS = ["n1c15h99w99k16r3s3", "n2c90h99w99k18r3s3t2g2", "n9c8h300w300k20r3s3", "n9c7h300w300k33r3s3t3"]
+LARGER = ["n1c32h7w71k256r5s5", "n1c32h62w62k56r5s5", "n1c32h62w62k56r5s5t2", "n8c16h60w60k16r7s3d2"]
+NARROW = [
+    "n1c7h99w99k6r3s3t2",
+    "n1c7h99w99k3r3s3t3",
+    *(f"n9c1h999w999k9r3s3{stride}" for stride in ("", "t2")),
     *(f"n9c{c}h300w300k{k}r3s3t2" for c, k in ((4, 20), (5, 19), (5, 20))),
     "n9c5h300w300k20r3s3",
-    "n1c15h99w99k16r3s3",
-    "n2c90h99w99k18r3s3t2g2",
     "n9c6h300w96k9r3s3t3",
     "n9c6h300w95k9r3s3t3",
     "n9c6h300w300k9r7s7t3",
-]
-LARGER = ["n1c32h7w71k256r5s5", "n1c32h62w62k56r5s5", "n1c32h62w62k56r5s5t2", "n8c16h60w60k16r7s3d2"]
-NARROW = [
+    "n9c7h300w300k32r3s3t3",
     "n9c8h300w65k4r3s3t2",
     "n9c8h300w64k4r3s3t2",
     "n1c8h300w300k4r6s8",
@@ -278,12 +279,7 @@ NARROW = [
 NOT_WIDE = ["n4c16h999w10k16r3s3g2", "n1c90h99w99k16r3s3t2g2", "n2c90h99w99k14r3s3t2g2", "n1c9h97w97k8r3s3"]
 READ = ["n1c200h99w99k3r1s1", "n1c200h99w99k50r1s1"]  # which only Intel's processors leave to torch
 WITH_WIDE_VECTORS = {
-    "n9c1h999w999k9r3s3": "layer for wide vectors",
-    "n9c1h999w999k9r3s3t2": "layer for wide vectors",
     "n1c10h200w200k14r3s3t3": "layer for wide vectors",
-    "n1c6h99w99k6r3s3t2": "few channels for wide vectors",
-    "n1c6h99w99k6r3s3t3": "small layer",
-    "n1c2h50w56k2r3s3p1": "few channels for wide vectors",
     "n1c16h99w99k2r3s3": "3x3 layer",
     **dict.fromkeys([*READ, *NOT_WIDE], "large layer"),
     "n1c32h14w24k256r5s5": "layer for wide vectors",
@@ -292,7 +288,7 @@ WITH_WIDE_VECTORS = {
     **dict.fromkeys(["n1c32h62w62k56r5s5t3", "n1c32h62w62k56r13s3"], "layer for wide vectors"),
     **dict.fromkeys(["n1c999h3w5k999r1s1", "n1c200h99w99k2r1s1", "n1c20h99w99k20r1s1p1"], "layer for wide vectors"),
     **dict.fromkeys([*FOR_WIDE_VECTORS, *LARGER], "layer for wide vectors"),
-    **dict.fromkeys(NARROW, "narrow layer for wide vectors"),
+    **dict.fromkeys(NARROW, "narrow layer"),
 }
 
 WITHOUT_KERNELS = {"n1c6h99w99k6r3s3t3": "small layer"}
@@ -355,6 +351,9 @@ WITHOUT_KERNELS = {"n1c6h99w99k6r3s3t3": "small layer"}
         ("n9c6h300w96k9r3s3t3", "narrow layer"),  # 32 columns
         ("n9c6h300w95k9r3s3t3", "large layer"),  # 31
         ("n9c6h300w300k9r7s7t3", "large layer"),
+        ("n9c8h300w300k20r3s3", "narrow layer"),
+        ("n9c7h300w300k32r3s3t3", "large layer"),
+        ("n9c7h300w300k33r3s3t3", "large layer"),
         ("n1c9h97w97k7r3s3", "large layer"),
         ("n1c9h97w97k8r3s3", "small layer"),
         ("n1c8h97w97k9r3s3", "small layer"),

@@ -26,7 +26,6 @@ PACKED = ["cpu.cython_packed", "cpu.torch", "cpu.numba_direct", "im2col.strided"
 ALONG_ROWS = ["cpu.cython_direct", "cpu.torch", "cpu.cython_packed", "cpu.numba_direct", "im2col.strided"]
 RULES = {
     "few channels": ["cpu.cython_direct", "cpu.numba_direct", "cpu.opencv", "cpu.torch", "cpu.shift_matmul"],
-    "few channels for wide vectors": ["cpu.numba_direct", "cpu.cython_direct", "cpu.torch", "cpu.shift_matmul"],
     "3x3 layer": ["cpu.cython_winograd", "cpu.numba_winograd", "cpu.torch", "im2col.strided"],
     "1x1 layer": ALONG_ROWS,
     "1x1 layer along channels": PACKED,
@@ -34,7 +33,6 @@ RULES = {
     "small layer": PACKED,
     "layer for wide vectors": PACKED,
     "narrow layer": ALONG_ROWS,
-    "narrow layer for wide vectors": ["cpu.numba_direct", "cpu.torch", "cpu.cython_packed", "im2col.strided"],
     "narrow layer along channels": PACKED,
     "larger kernel": ["cpu.cython_winograd", "cpu.torch", "cpu.cython_packed", "im2col.strided"],
     "larger kernel on few pixels": PACKED,
@@ -44,7 +42,7 @@ RULES = {
 FRUGAL = "cpu.shift_matmul"  # the last of all: NumPy alone, and less memory than patches take
 FEW = 6  # channels in and out of a group up to which vectors along them are not worth their packing,
 APART = 2  # with strides up to this, whose pixels are soon sorted into vectors along rows,
-FEW_APART = 3  # and with wider ones where vectors are wide or the compiled kernels, which sort any, are not there
+FEW_APART = 3  # and with wider ones where the compiled kernels, which sort any, are not there
 SMALL = 40_000_000  # FLOPs up to which torch's way to its kernel is a good part of its time,
 NARROW = 8  # with more outputs of a group, since fewer half fill the widest vectors along them, or as many of more inputs,
 SMALL_NARROW = 10_000_000  # and with no more, or strides over APART,
@@ -54,6 +52,7 @@ SEVERAL = 3  # and outputs of a group and more, which share them, but for
 READ = 4  # times as many channels and more with wide vectors, whose reading takes longer than the sums: torch has these
 FULL = 8, 16  # outputs, one vector and two without WIDE ones, for which packed weights are faster,
 MIDDLE = range(128, 1200)  # from so many channels up to so many;
+NOT_APART = 32  # outputs up to which fewer channels than NARROW are summed along rows with WIDE vectors, whatever the stride;
 FEW_PIXELS = 16, 32  # of an image, one and two of the widest vectors: packing weights for so few takes as long as their sums
 INTEL = "GenuineIntel"  # on processors by this maker, whose library its products are by: on others they take twice as long
 # In whose 32 registers of 64 bytes larger layers are mostly faster as well: along channels where there are more than NARROW
@@ -69,7 +68,6 @@ LAID = 20, 40  # outputs, and taps of all channels, from which on strided ones a
 MANY = 16
 SPREAD = 112  # but in small layers with no more pixels in an output channel, for which weights are transformed in vain,
 PIECED = 200  # and for a kernel in pieces, of up to tables.DEEP taps, with no more of them: there are several transforms;
-BRIEF = 200_000  # FLOPs up to which the call of a Numba kernel takes longer than its sums
 
 
 @dataclass(frozen=True)
@@ -201,10 +199,8 @@ def _kind(problem: Problem, instructions: str | None) -> str:
     channels, outputs, kernel = problem.weight[1], problem.weight[0] // problem.groups, problem.weight[2:]
     wide, stride = instructions == WIDE, max(problem.stride)
     flops = 2 * math.prod(problem.output) * math.prod(problem.weight[1:])
-    apart = stride > APART and (wide or instructions is None)
-    if max(channels, outputs) <= (FEW_APART if apart else FEW):
-        several = wide and outputs > 1 and stride <= APART and flops > BRIEF
-        return "few channels for wide vectors" if several else "few channels"
+    if max(channels, outputs) <= (FEW_APART if stride > APART and instructions is None else FEW):
+        return "few channels"
     if channels == 1 and not wide:
         return "few channels"
     pixels, columns = math.prod(problem.output) // problem.weight[0], problem.output[3]
@@ -220,6 +216,8 @@ def _kind(problem: Problem, instructions: str | None) -> str:
         return "large layer" if read else "1x1 layer"
     if pixels in FEW_PIXELS and problem.output[0] == 1:
         return "few pixels"
+    if wide and channels < NARROW and kernel != (1, 1) and (stride <= APART or outputs <= NOT_APART):
+        return "narrow layer"
     filled = outputs > NARROW or (outputs == NARROW < channels and not wide)
     small = SMALL if filled and stride <= APART else SMALL_NARROW
     if kernel == (1, 1) and stride == 1:
@@ -231,7 +229,7 @@ def _kind(problem: Problem, instructions: str | None) -> str:
     taps = math.prod(kernel)
     if channels <= NARROW < columns and stride <= APART:
         if wide:
-            return "narrow layer for wide vectors"
+            return "narrow layer"
         laid = outputs >= LAID[0] and channels * taps >= LAID[1]
         along_rows = taps < MASSED and (stride == 1 or (columns >= BROAD and not laid))
         return "narrow layer" if along_rows else "narrow layer along channels"
