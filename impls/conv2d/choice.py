@@ -62,10 +62,13 @@ INTEL = "GenuineIntel"  # on processors by this maker, whose library its product
 WIDE = "avx512"
 BROAD = 32
 MASSED = 49
+MASSED_OUTPUTS = 64  # up to which, of so many channels and more, unstrided ones of INTEL's with WIDE vectors are torch's,
+MASSED_PIXELS = 128  # for images of up to so many pixels, which packed weights' reading takes longer than
 LAID = 20, 40  # outputs, and taps of all channels, from which on strided ones are laid out: packed weights outrun it
 # Channels from which on Winograd's fewer products outweigh its transforms; for larger kernels outputs too. At 3x3 NARROW
 # outputs do, and with wide vectors, which fewer do not fill, any number,
 MANY = 16
+SHARED = 16  # but with wide vectors, from over tables.DEEP taps on, not for so many times fewer outputs than channels,
 SPREAD = 112  # but in small layers with no more pixels in an output channel, for which weights are transformed in vain,
 PIECED = 200  # and for a kernel in pieces, of up to tables.DEEP taps, with no more of them: there are several transforms;
 
@@ -203,17 +206,22 @@ def _kind(problem: Problem, instructions: str | None) -> str:
         return "few channels"
     if channels == 1 and not wide:
         return "few channels"
-    pixels, columns = math.prod(problem.output) // problem.weight[0], problem.output[3]
+    area, columns = math.prod(problem.output[2:]), problem.output[3]
+    pixels = problem.output[0] * area
     spread = flops > SMALL or pixels > SPREAD
-    if channels >= MANY and (wide or outputs >= NARROW) and problem.transformed and kernel == (3, 3) and spread:
+    taps, intel = math.prod(kernel), wide and tables.processor().startswith(INTEL)
+    shared = channels * taps <= tables.DEEP or channels < SHARED * outputs or not wide
+    if channels >= MANY and (wide or outputs >= NARROW) and problem.transformed and kernel == (3, 3) and spread and shared:
         return "3x3 layer"
     padded = any(map(any, problem.padding))
-    if kernel == (1, 1) and outputs >= SEVERAL and math.prod(problem.output[2:]) >= TILE and not padded:
-        read = wide and stride == 1 and channels >= READ * outputs and flops > SMALL_PLAIN
-        read = read and tables.processor().startswith(INTEL)
+    if kernel == (1, 1) and outputs >= SEVERAL and area >= TILE and not padded:
+        read = intel and stride == 1 and channels >= READ * outputs and flops > SMALL_PLAIN
         if not wide and outputs in FULL and channels in MIDDLE:
             return "1x1 layer along channels"
         return "large layer" if read else "1x1 layer"
+    massed = intel and taps >= MASSED and stride == 1 and padded and area <= MASSED_PIXELS
+    if massed and outputs <= MASSED_OUTPUTS <= channels:
+        return "large layer"
     if pixels in FEW_PIXELS and problem.output[0] == 1:
         return "few pixels"
     if wide and channels < NARROW and kernel != (1, 1) and (stride <= APART or outputs <= NOT_APART):
@@ -226,7 +234,6 @@ def _kind(problem: Problem, instructions: str | None) -> str:
         return "small layer"
     if wide and (outputs > NARROW or kernel == (1, 1)):
         return "layer for wide vectors"
-    taps = math.prod(kernel)
     if channels <= NARROW < columns and stride <= APART:
         if wide:
             return "narrow layer"

@@ -7,6 +7,7 @@
 #define COLUMN (2 * TILE)      /* outputs of a tile of one vector; of two vectors half as many */
 #define KEPT_CHANNELS 192      /* up to which more outputs than two vectors have room for are summed so, or any number where */
 #define KEPT_NUMBERS (1 << 19) /* a core's own caches do not keep the numbers of an image, and copies wait for memory once more */
+#define FAR_PLANE 12288        /* numbers of a channel over which such images, a multiple of four cache lines apart, come slower so */
 #define MANY_CHANNELS 16       /* and up to which any number is, for which the nearest cache then keeps what all of them see */
 #define COLUMN_PIXELS 192      /* for which weights are not packed in vain, or twice as many for any number of outputs */
 #define NEAR_NUMBERS (1 << 13) /* of an image that the nearest cache keeps, whose pixels are not asked for before they are read; */
@@ -20,6 +21,8 @@ static int has_columns(const Shape *g, ptrdiff_t images)
         return 0;
     if (g->outputs > COLUMN)
         return channels <= MANY_CHANNELS && pixels >= 2 * COLUMN_PIXELS;
+    if (g->outputs > COLUMN / 2 && plane > FAR_PLANE && plane % 64 == 0 && pixels * channels > KEPT_NUMBERS)
+        return 0;
     return pixels >= COLUMN_PIXELS &&
            (g->outputs <= COLUMN / 2 || channels <= KEPT_CHANNELS || channels * plane > KEPT_NUMBERS);
 }

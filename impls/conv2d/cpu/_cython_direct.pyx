@@ -173,28 +173,32 @@ cdef int long_rows(
     shares = max(1, min(shares, g.outputs // MOST_OUTPUTS))
     cdef bint packed = has_columns(g, images), afar = images * groups * g.channels * g.height * g.width * sizeof(floating) > AFAR
     cdef Py_ssize_t size = 0 if packed else apart((plane // strips + tile) * some), weights = groups * g.outputs * g.channels * packed
+    cdef Py_ssize_t numbers = 0 if packed else threads * apart(some)
     require_memory(
-        (threads * size + weights) * sizeof(floating) + threads * some * sizeof(Py_ssize_t), "cpu.cython_direct's tiles and weights"
+        (threads * size + weights) * sizeof(floating) + numbers * sizeof(Py_ssize_t), "cpu.cython_direct's tiles and weights"
     )
     cdef floating* copies = <floating*> scratch((threads * size + weights) * sizeof(floating))
-    cdef Py_ssize_t* places = <Py_ssize_t*> scratch(threads * apart(some) * sizeof(Py_ssize_t))
-    if copies == NULL or places == NULL:
+    cdef Py_ssize_t* places = <Py_ssize_t*> scratch(numbers * sizeof(Py_ssize_t)) if numbers else NULL
+    if copies == NULL or (places == NULL and numbers):
         free(copies)
         free(places)
         raise MemoryError("cpu.cython_direct's tiles and weights do not fit in memory")
+    cdef const floating* read = weight
     if packed:
-        # Each thread what it sums, mostly: from another core's cache weights take longer to come than to be packed.
-        for job in prange(groups * shares, nogil=True, schedule="static", num_threads=min(threads, groups * shares)):
-            pack(g, weight, copies, shares, job)
-        weight = copies
+        read = copies
     if threads == 1:  # a team of one would take as long as a small layer
         with nogil:
+            for job in range(groups * shares * packed):
+                pack(g, weight, copies, shares, job)
             for job in range(jobs * shares):
-                strip(g, input, weight, packed, bias, output, groups, strips, shares, job, past, afar, places, copies)
+                strip(g, input, read, packed, bias, output, groups, strips, shares, job, past, afar, places, copies)
     else:
+        # Each thread what it sums, mostly: from another core's cache weights take longer to come than to be packed.
+        for job in prange(groups * shares * packed, nogil=True, schedule="static", num_threads=min(threads, groups * shares)):
+            pack(g, weight, copies, shares, job)
         for job in prange(jobs * shares, nogil=True, schedule="static", num_threads=threads):
             strip(
-                g, input, weight, packed, bias, output, groups, strips, shares, job, past, afar, places + threadid() * apart(some),
+                g, input, read, packed, bias, output, groups, strips, shares, job, past, afar, places + threadid() * apart(some),
                 copies + threadid() * size,
             )
     free(copies)
@@ -270,7 +274,8 @@ cdef int across_channels(
     Py_ssize_t groups,
 ) except -1:
     """along_rows() for groups of one channel and one output, in vectors of channels."""
-    cdef Py_ssize_t threads = openmp.omp_get_max_threads(), lanes = VECTOR // sizeof(floating), size, area, bands, job, n, c, k, count
+    cdef Py_ssize_t threads = team(g, images * groups, openmp.omp_get_max_threads(), VECTOR), lanes = VECTOR // sizeof(floating)
+    cdef Py_ssize_t size, area, bands, job, n, c, k, count
     cdef Py_ssize_t blocks = (groups + lanes - 1) // lanes, kept
     cdef Py_ssize_t taps = g.taps_y * g.taps_x, seen = g.height * g.width, plane = g.out_height * g.out_width  # of a channel
     if floating is float:

@@ -38,7 +38,7 @@ def _is_faster_across(n, channels, width, out, kernel, stride, dilation, machine
     """Whether depthwise sums are faster in vectors across channels than along rows: by how many of their lanes have work.
 
     n images; width: of the input; out: rows and columns of the output; machine: what _machine says. Found with 8 to 384
-    channels of 7 to 224 columns, AVX-512 and AVX2, one thread and two, and a few of up to 3000 columns: docs/speed.md.
+    channels of 7 to 224 columns, AVX-512 and AVX2, one thread and two, and a few of up to 3000 columns: docs/kernels.md.
     """
     (rows, columns), (lanes, threads, registers) = out, machine
     vectors = n * -(-channels // lanes)
