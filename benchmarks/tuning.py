@@ -71,7 +71,7 @@ def table(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     path.write_text(HEAD.format(late=tables.LATE) + "".join(map(_text, made)), encoding="utf-8")
     known = [tables.measured(entry) for entry in entries]
     near = sum(late <= NEAR for late in _behind_others(known))
-    rules = _rules(known, times.values())
+    rules = _rules(known, times.values(), request["threads"])
     yield {"table": settings["table"], "problems": len(known), "near": near / len(known), "rules": rules}
 
 
@@ -84,13 +84,13 @@ def _behind_others(known: Sequence[Measured]) -> list[float]:
     return [_behind([*known[:i], *known[i + 1 :]], one) for i, one in enumerate(known)]
 
 
-def _rules(known: Sequence[Measured], times: Iterable[Mapping[str, float]]) -> dict[str, list[int]]:
+def _rules(known: Sequence[Measured], times: Iterable[Mapping[str, float]], threads: int) -> dict[str, list[int]]:
     """How cpu.torch stands where a rule leaves a problem to somebody else; who has no time counts as tables.LATE."""
     from impls.conv2d import choice, tables
 
     ratios: dict[str, list[float]] = {}
     for one, found in zip(known, times, strict=True):
-        picked = choice.choose(one.problem, threads=1, by_rule=True)
+        picked = choice.choose(one.problem, threads, by_rule=True)
         if (name := picked.implementation.name) != "cpu.torch" and "cpu.torch" in found:
             ours = found.get(name, tables.LATE * min(found.values()))
             ratios.setdefault(picked.rule, []).append(found["cpu.torch"] / ours)

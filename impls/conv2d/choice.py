@@ -49,7 +49,9 @@ SMALL_NARROW = 10_000_000  # and with no more, or strides over APART,
 SMALL_PLAIN = 4_000_000  # and at 1x1 without a stride, a product of matrices to torch, where it is no "1x1 layer":
 TILE = 16  # pixels of an image's output and more, which fill a vector, none of them padding,
 SEVERAL = 3  # and outputs of a group and more, which share them, but for
-READ = 4  # times as many channels and more with wide vectors, whose reading takes longer than the sums: torch has these
+READ = 4  # times as many channels and more with WIDE vectors, whose reading takes longer than the sums: torch has these on
+SMALL_READ = 25_000_000  # one thread, for one image of more FLOPs than this and more images of over SMALL_PLAIN,
+BATCH = 32  # but not for so many, whose sums are ahead of torch's way with them;
 FULL = 8, 16  # outputs, one vector and two without WIDE ones, for which packed weights are faster,
 MIDDLE = range(128, 1200)  # from so many channels up to so many;
 NOT_APART = 32  # outputs up to which fewer channels than NARROW are summed along rows with WIDE vectors, whatever the stride;
@@ -171,7 +173,7 @@ def choose(problem: Problem, threads: int, exact: bool = False, by_rule: bool = 
     as NumPy is there.
     """
     instructions = instruction_set()
-    rule = _kind(problem, instructions)
+    rule = _kind(problem, instructions, threads)
     table = None if by_rule else tables.nearest(instructions, threads)
     alike, expected = table.known.expect(problem) if table else ((), {})
     expected = {name: expected.get(name, math.inf) for name in (*expected, *RULES[rule], *RULES["large layer"], FRUGAL)}
@@ -197,7 +199,7 @@ def _unmeasured(instructions: str | None, by_rule: bool) -> str:
     return f"nothing was measured with {instructions} that can compute it here"
 
 
-def _kind(problem: Problem, instructions: str | None) -> str:
+def _kind(problem: Problem, instructions: str | None, threads: int) -> str:
     """Which of the rules holds."""
     channels, outputs, kernel = problem.weight[1], problem.weight[0] // problem.groups, problem.weight[2:]
     wide, stride = instructions == WIDE, max(problem.stride)
@@ -215,7 +217,9 @@ def _kind(problem: Problem, instructions: str | None) -> str:
         return "3x3 layer"
     padded = any(map(any, problem.padding))
     if kernel == (1, 1) and outputs >= SEVERAL and area >= TILE and not padded:
-        read = intel and stride == 1 and channels >= READ * outputs and flops > SMALL_PLAIN
+        images = problem.output[0]
+        read = intel and threads == 1 and stride == 1 and channels >= READ * outputs
+        read = read and images < BATCH and flops > (SMALL_PLAIN if images > 1 else SMALL_READ)
         if not wide and outputs in FULL and channels in MIDDLE:
             return "1x1 layer along channels"
         return "large layer" if read else "1x1 layer"
