@@ -283,7 +283,7 @@ WITH_WIDE_VECTORS = {
     "n1c10h200w200k14r3s3t3": "layer for wide vectors",
     "n1c16h99w99k2r3s3": "3x3 layer",
     **dict.fromkeys([*READ, *MASSED, *NOT_WIDE], "large layer"),
-    "n1c445h99w99k27r3s3": "layer for wide vectors",
+    "n8c445h99w99k27r3s3": "layer for wide vectors",
     **dict.fromkeys([f"n1{rest}r7s7p3" for rest in ("c64h8w17k64", "c63h8w16k64", "c64h8w16k65")], "layer for wide vectors"),
     "n1c32h14w24k256r5s5": "layer for wide vectors",
     **dict.fromkeys(["n1c128h99w99k16r1s1t2", "n1c1199h99w99k8r1s1t2"], "1x1 layer"),
@@ -325,9 +325,10 @@ WITHOUT_KERNELS = {"n1c6h99w99k6r3s3t3": "small layer"}
         ("n1c99h9w17k99r3s3t2", "few pixels"),
         ("n1c99h4w5k99r3s3p1", "small layer"),
         ("n2c99h4w4k99r3s3p1", "small layer"),
-        ("n1c445h99w99k27r3s3", "3x3 layer"),  # 4005 taps
-        ("n1c444h99w99k27r3s3", "3x3 layer"),  # 3996
-        ("n1c445h99w99k28r3s3", "3x3 layer"),
+        ("n8c445h99w99k27r3s3", "3x3 layer"),  # 4005 taps
+        ("n8c444h99w99k27r3s3", "3x3 layer"),  # 3996
+        ("n7c445h99w99k27r3s3", "3x3 layer"),
+        ("n8c445h99w99k28r3s3", "3x3 layer"),
         ("n1c64h8w16k64r7s7p3", "larger kernel on few pixels"),
         ("n1c64h8w17k64r7s7p3", "larger kernel on few pixels"),
         ("n1c63h8w16k64r7s7p3", "larger kernel on few pixels"),

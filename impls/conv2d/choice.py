@@ -70,7 +70,7 @@ LAID = 20, 40  # outputs, and taps of all channels, from which on strided ones a
 # Channels from which on Winograd's fewer products outweigh its transforms; for larger kernels outputs too. At 3x3 NARROW
 # outputs do, and with wide vectors, which fewer do not fill, any number,
 MANY = 16
-SHARED = 16  # but with wide vectors, from over tables.DEEP taps on, not for so many times fewer outputs than channels,
+SHARED = 16, 8  # but with WIDE ones not so many times as many channels as outputs, of so many images, over tables.DEEP taps;
 SPREAD = 112  # but in small layers with no more pixels in an output channel, for which weights are transformed in vain,
 PIECED = 200  # and for a kernel in pieces, of up to tables.DEEP taps, with no more of them: there are several transforms;
 
@@ -212,8 +212,9 @@ def _kind(problem: Problem, instructions: str | None, threads: int) -> str:
     pixels = problem.output[0] * area
     spread = flops > SMALL or pixels > SPREAD
     taps, intel = math.prod(kernel), wide and tables.processor().startswith(INTEL)
-    shared = channels * taps <= tables.DEEP or channels < SHARED * outputs or not wide
-    if channels >= MANY and (wide or outputs >= NARROW) and problem.transformed and kernel == (3, 3) and spread and shared:
+    many = wide and problem.output[0] >= SHARED[1] and channels >= SHARED[0] * outputs and channels * taps > tables.DEEP
+    transformed = problem.transformed and kernel == (3, 3) and spread and not many
+    if transformed and channels >= MANY and (wide or outputs >= NARROW):
         return "3x3 layer"
     padded = any(map(any, problem.padding))
     if kernel == (1, 1) and outputs >= SEVERAL and area >= TILE and not padded:
