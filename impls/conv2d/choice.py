@@ -208,17 +208,17 @@ def _kind(problem: Problem, instructions: str | None, threads: int) -> str:
         return "few channels"
     if channels == 1 and not wide:
         return "few channels"
-    area, columns = math.prod(problem.output[2:]), problem.output[3]
-    pixels = problem.output[0] * area
+    images, _, rows, columns = problem.output
+    area = rows * columns
+    pixels = images * area
     spread = flops > SMALL or pixels > SPREAD
     taps, intel = math.prod(kernel), wide and tables.processor().startswith(INTEL)
-    many = wide and problem.output[0] >= SHARED[1] and channels >= SHARED[0] * outputs and channels * taps > tables.DEEP
+    many = wide and images >= SHARED[1] and channels >= SHARED[0] * outputs and channels * taps > tables.DEEP
     transformed = problem.transformed and kernel == (3, 3) and spread and not many
     if transformed and channels >= MANY and (wide or outputs >= NARROW):
         return "3x3 layer"
     padded = any(map(any, problem.padding))
     if kernel == (1, 1) and outputs >= SEVERAL and area >= TILE and not padded:
-        images = problem.output[0]
         read = intel and threads == 1 and stride == 1 and channels >= READ * outputs
         read = read and images < BATCH and flops > (SMALL_PLAIN if images > 1 else SMALL_READ)
         if not wide and outputs in FULL and channels in MIDDLE:
@@ -227,7 +227,7 @@ def _kind(problem: Problem, instructions: str | None, threads: int) -> str:
     massed = intel and taps >= MASSED and stride == 1 and padded and area <= MASSED_PIXELS
     if massed and outputs <= MASSED_OUTPUTS <= channels:
         return "large layer"
-    if pixels in FEW_PIXELS and problem.output[0] == 1:
+    if pixels in FEW_PIXELS and images == 1:
         return "few pixels"
     if wide and channels < NARROW and kernel != (1, 1) and (stride <= APART or outputs <= NOT_APART):
         return "narrow layer"

@@ -7,20 +7,21 @@ with AVX-512, share a tile of one row where there are more than two, with AVX-51
 1x1 layers, not padded, are one row of tiles, whose pixels the first outputs copy while they are summed, or, where
 strided, are copied before, channel by channel, all that one tile sees side by side (packing, as in Goto and van de
 Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 34, 2008), 384 channels at a time, or with AVX-512
-all of them; there up to 14 outputs, up to 28 of up to 192 channels or of images of more than 2^19 numbers, and any
-number of up to 16 are summed from where their pixels lie, with packed weights. Tiles of strided layers and of up to 512
-columns are copied so tap by tap too, 384 at a time, with 20 outputs and 40 taps and more, with AVX-512 with 20 taps and
-so many outputs that rows with empty lanes would take longer. Other large images are read where they lie, but for their
-edges; small or strided ones are copied with their padding. Images of one channel, as depthwise layers have, of up to
-512 columns are read where they lie too, masks leaving padding out, with AVX-512 and square kernels of 3, 5 and 7, with
-AVX2 of 3 and up to 64 columns, undilated and with strides of 1 or 2. Depthwise images are else mostly transposed to
-vectors of channels, a band of rows at a time, and so are those of too few columns for vectors along them. Along rows,
-outputs of 8 MB and more go past the caches. For each thread, extra memory: a padded copy of at most about 100 kB, or of
-the rows that eight output rows see where that is more, with several outputs at once a number for each weight of an
-output and, without AVX-512, as many output rows as the kernel has; tiles of 192 kB and one more, or of two where that
-is more, or for all of them the packed weights; across channels their weights and 512 kB, or a vector of channels of
-what twice as many output rows see as the kernel has, and of their sums, where that is more. Up to 2^12 products for
-each byte of a vector are one thread's: others take longer to begin.
+all of them; there up to 14 outputs, up to 28 of up to 192 channels or of images of more than 2^19 numbers (in larger
+batches than that not where planes are over 48 kB and a multiple of four cache lines), and any number of up to 16 are
+summed from where their pixels lie, with packed weights. Tiles of strided layers and of up to 512 columns are copied so
+tap by tap too, 384 at a time, with 20 outputs and 40 taps and more, with AVX-512 with 20 taps and so many outputs that
+rows with empty lanes would take longer. Other large images are read where they lie, but for their edges; small or
+strided ones are copied with their padding. Images of one channel, as depthwise layers have, of up to 512 columns are
+read where they lie too, masks leaving padding out, with AVX-512 and square kernels of 3, 5 and 7, with AVX2 of 3 and up
+to 64 columns, undilated and with strides of 1 or 2. Depthwise images are else mostly transposed to vectors of channels,
+a band of rows at a time, and so are those of too few columns for vectors along them. Along rows, outputs of 8 MB and
+more go past the caches. For each thread, extra memory: a padded copy of at most about 100 kB, or of the rows that eight
+output rows see where that is more, with several outputs at once a number for each weight of an output and, without
+AVX-512, as many output rows as the kernel has; tiles of 192 kB and one more, or of two where that is more, or for all
+of them the packed weights; across channels their weights and 512 kB, or a vector of channels of what twice as many
+output rows see as the kernel has, and of their sums, where that is more. Up to 2^12 products for each byte of a vector
+are one thread's: others take longer to begin.
 """
 
 import functools
