@@ -104,7 +104,7 @@ def test_the_nearer_counts_for_more():
 @given(st.integers(0, 1000), st.integers(1, 20), st.randoms(use_true_random=False))
 def test_all_that_was_measured_decides_and_what_was_measured_itself_alone(seed, count, chance):
     """Against scikit-learn, whose ridge regression with this kernel is the mean of the Gaussian process."""
-    ridges = pytest.importorskip("sklearn.kernel_ridge")
+    ridges, pairs = pytest.importorskip("sklearn.kernel_ridge"), pytest.importorskip("sklearn.metrics.pairwise")
     names = ["cpu.shift", "cpu.fft", "cpu.torch", "cpu.loops"]
     times = [{name: 10 ** chance.uniform(-6, -5) for name in names} for _ in range(count)]
     every = [tables.measured(tuning._entry(p.label, t)) for p, t in zip(draw.draw(count, seed), times, strict=True)]
@@ -113,9 +113,21 @@ def test_all_that_was_measured_decides_and_what_was_measured_itself_alone(seed, 
     alike, expected = known.expect(other)
     assert len(alike) == min(count, tables.ALIKE)
     taken = np.log([[one.behind(name) for name in expected] for one in every])
-    ridge = ridges.KernelRidge(alpha=tables.UNCERTAIN, kernel="laplacian", gamma=1)
-    ridge.fit([tables.place(one.problem) for one in every], taken - taken.mean(axis=0))
-    logarithms = ridge.predict([tables.place(other)])[0] + taken.mean(axis=0)
+    problems = [one.problem for one in every]
+
+    def covariance(some):
+        near, linear = (
+            pair([of(one) for one in some], [of(one) for one in problems], **more)
+            for pair, of, more in (
+                (pairs.laplacian_kernel, tables.place, {"gamma": 1}),
+                (pairs.linear_kernel, tables.unfilled, {}),
+            )
+        )
+        return near + tables.TREND * linear
+
+    ridge = ridges.KernelRidge(alpha=tables.UNCERTAIN, kernel="precomputed")
+    ridge.fit(covariance(problems), taken - taken.mean(axis=0))
+    logarithms = ridge.predict(covariance([other]))[0] + taken.mean(axis=0)
     assert np.log(list(expected.values())) == pytest.approx(logarithms, abs=1e-9)
     order = [late * (tables.CAUTION if name == "cpu.torch" else 1) for name, late in expected.items()]
     assert order == sorted(order)

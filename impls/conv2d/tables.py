@@ -26,10 +26,13 @@ MEASURED = "float32"  # the dtype of all measurements
 ALIKE = 5  # measured problems that an explanation names
 UNCERTAIN = 0.10  # the variance of one measurement, beside 1 of all that differs from problem to problem
 LATE = 3.0  # times the fastest: what counts for who took longer, or was not sampled for that
+TREND = 0.1  # the variance of what a unit of unfilled() changes on all problems, however far apart they are
 # Of what torch is expected to take: who beats it by less may well not, and nobody wants to be slower than torch.
-CAUTION = 0.97
+CAUTION = 0.94
 # Taps of all channels up to which the caches hold tiles and weights of a kernel that Winograd's transforms take in pieces.
 DEEP = 4000
+LANES = 16  # of the widest vectors, and of two with AVX2
+TILE = 4  # output pixels of a side of a tile of Winograd's
 CPU = Path("/proc/cpuinfo")
 # What Linux calls maker, family and model of a processor, of Intel's kind and of Arm's.
 IDENTITY = ("vendor_id", "cpu family", "model", "CPU implementer", "CPU architecture", "CPU part")
@@ -130,11 +133,26 @@ def place(problem: Problem) -> list[float]:
     ]
 
 
+def unfilled(problem: Problem) -> list[float]:
+    """What whole blocks hold over what is asked for, in powers of two: lanes along a row of the output and along output
+    channels, pixels of Winograd's tiles of 4x4. Who works in such blocks takes so much longer, whatever the problem.
+    """
+    _, _, p, q = problem.output
+    outputs = problem.weight[0] // problem.groups
+    return [_spare(q, LANES), _spare(outputs, LANES), _spare(p, TILE) + _spare(q, TILE)]
+
+
+def _spare(count: int, block: int) -> float:
+    return math.log2(-(-count // block) * block / count)
+
+
 @dataclass(frozen=True)
 class Known:
     """Measured problems, and what they let expect of others: Gaussian process regression, also called kriging, of the
     logarithms of how many times as long as the fastest everybody took (Rasmussen and Williams, Gaussian Processes for Machine
-    Learning, MIT Press 2006, algorithm 2.1), with covariance exp(-distance) and measurements as uncertain as UNCERTAIN.
+    Learning, MIT Press 2006, algorithm 2.1), with measurements as uncertain as UNCERTAIN and covariance exp(-distance)
+    between the problems' places plus, for the line that goes through all of them, TREND times the product of what they leave
+    unfilled (section 2.7 there).
     """
 
     problems: tuple[Measured, ...]
@@ -148,17 +166,26 @@ class Known:
         return np.array([place(one.problem) for one in self.problems])
 
     @functools.cached_property
+    def _unfilled(self) -> np.ndarray:
+        return np.array([unfilled(one.problem) for one in self.problems])
+
+    @functools.cached_property
     def _fit(self) -> tuple[list[str], np.ndarray, np.ndarray]:
         """Names, the mean of each, and by how much each measured problem draws it to its own side."""
         names = list(dict.fromkeys(name for one in self.problems for name in one.times))
         taken = np.log([[one.behind(name) for name in names] for one in self.problems])
-        covariance = np.exp([-self._distances(one) for one in self._places]) + UNCERTAIN * np.eye(len(taken))
+        covariance = np.array([self._covariance(*one) for one in zip(self._places, self._unfilled, strict=True)])
+        covariance += UNCERTAIN * np.eye(len(taken))
         mean = taken.mean(axis=0)
         return names, mean, np.linalg.solve(covariance, taken - mean)
 
     def _distances(self, there: Any) -> np.ndarray:
         """How far a place is from each measured problem's: the sum of the differences."""
         return np.abs(self._places - there).sum(axis=1)
+
+    def _covariance(self, there: Any, left: Any) -> np.ndarray:
+        """Of a problem at a place that leaves so much unfilled with each measured one."""
+        return np.exp(-self._distances(there)) + TREND * self._unfilled @ left
 
     def expect(self, problem: Problem) -> tuple[tuple[Measured, ...], dict[str, float]]:
         """The measured problems most like another, and how many times as long as the fastest everybody should take on it.
@@ -168,10 +195,11 @@ class Known:
         """
         if one := self._itself.get(problem._replace(dtype=MEASURED)):
             return (one,), {name: one.behind(name) for name in one.times}
-        distances = self._distances(place(problem))
-        alike = tuple(self.problems[i] for i in distances.argsort(kind="stable")[:ALIKE])
+        there = place(problem)
+        alike = tuple(self.problems[i] for i in self._distances(there).argsort(kind="stable")[:ALIKE])
         names, mean, drawn = self._fit
-        expected = dict(zip(names, np.exp(mean + np.exp(-distances) @ drawn).tolist(), strict=True))
+        shares = self._covariance(there, unfilled(problem))
+        expected = dict(zip(names, np.exp(mean + shares @ drawn).tolist(), strict=True))
         return alike, dict(sorted(expected.items(), key=lambda one: one[1] * (CAUTION if one[0] == "cpu.torch" else 1)))
 
 
