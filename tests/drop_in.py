@@ -1,16 +1,26 @@
-"""Every CPU implementation for the tests of the family, and beside them what people call: impls.conv2d itself."""
+"""Every CPU implementation for the tests of the family, and beside them what people call: impls.conv2d itself.
+
+And one whose arguments are checked in Python, as all are where nothing is compiled.
+"""
 
 import dataclasses
 import functools
+from unittest import mock
 
 import pytest
 
 import impls
+from impls.conv2d import arguments
+
+loops = impls.load("cpu.loops").function.__wrapped__
+with mock.patch.object(arguments, "compiled", None):
+    in_python = arguments.checker("numpy", {}, loops)
 
 # By name: the function, and the family by which it is judged. Sums of products alone are exact on whole numbers.
 DROP_INS = {
     "impls.conv2d": (impls.conv2d, "auto"),
     "impls.conv2d, exact": (functools.partial(impls.conv2d, exact=True), "direct"),
+    "cpu.loops, checked in Python": (in_python, "direct"),
 }
 NAMES = [*impls.names(device="cpu"), *DROP_INS]
 

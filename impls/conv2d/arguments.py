@@ -13,6 +13,11 @@ from typing import Any, NamedTuple
 from impls import checks
 from impls.checks import Pair
 
+try:
+    from impls.conv2d import _cython_arguments as compiled  # type: ignore[attr-defined]
+except ImportError:  # it is not built, and the check takes a little longer
+    compiled = None
+
 LARGEST_ITEM = max(checks.ITEMSIZE.values())
 
 
@@ -63,8 +68,7 @@ def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = c
         dilation: int | Pair = 1,
         groups: int = 1,
     ) -> Any:
-        # This runs before every call, also one of a microsecond or one that finds the caches full of other things: it touches
-        # little, and what follows from shapes, dtype and settings is found out once.
+        # What follows from shapes, dtype and settings is found out once.
         if not (fits(input) and fits(weight) and (bias is None or fits(bias))):
             checks.require_arrays(arrays, input=input, weight=weight, bias=bias)
         dtype = input.dtype
@@ -80,11 +84,21 @@ def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = c
             groups = checks.integers("groups", groups)
         bias_shape = None if bias is None else bias.shape
         found = meaning(input.shape, weight.shape, bias_shape, dtype, stride, padding, dilation, groups)
-        if found.elements * LARGEST_ITEM > checks.UNASKED:
+        if large(found):
             checks.require_room(arrays, found.elements, checks.dtype_name(dtype), "conv2d", input.shape, weight.shape)
         return then(input, weight, bias, found.stride, found.padding, found.dilation, groups)
 
-    return conv2d  # by this name, Python's own message about a missing argument names the operation
+    def settled(*of: Any) -> tuple[Pair, tuple[Pair, Pair], Pair] | None:
+        return None if large(found := meaning(*of)) else found[:3]
+
+    # By this name, Python's own message about a missing argument names the operation. The check runs before every call, also
+    # one of a microsecond or one that finds the caches full of other things: compiled it touches little.
+    return compiled.remembering(conv2d, settled, then) if compiled and arrays == "numpy" else conv2d
+
+
+def large(found: Geometry) -> bool:
+    """Whether it is asked before each call if there is room for what is to be laid out."""
+    return found.elements * LARGEST_ITEM > checks.UNASKED
 
 
 def unsupported(

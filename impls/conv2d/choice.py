@@ -140,6 +140,8 @@ def _threads(count: int) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def function(
+    exact: bool,
+    by_rule: bool,
     input: tuple[int, ...],
     weight: tuple[int, ...],
     stride: Pair,
@@ -148,8 +150,6 @@ def function(
     groups: int,
     dtype: Any,
     threads: int,
-    exact: bool,
-    by_rule: bool,
 ) -> Callable[..., Any]:
     """What computes the problem of these fields, without the checks of its arguments: whoever calls it has made them."""
     problem = Problem(input, weight, stride, padding, dilation, groups, checks.dtype_name(dtype))
@@ -158,7 +158,7 @@ def function(
 
 def others(*fields: Any) -> Iterator[Callable[..., Any]]:
     """What else can compute the problem of the same fields, the best first."""
-    *problem, dtype, threads, exact, by_rule = fields
+    exact, by_rule, *problem, dtype, threads = fields
     return map(_unchecked, choose(Problem._make((*problem, checks.dtype_name(dtype))), threads, exact, by_rule).others)
 
 
