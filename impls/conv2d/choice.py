@@ -43,7 +43,7 @@ FRUGAL = "cpu.shift_matmul"  # the last of all: NumPy alone, and less memory tha
 FEW = 6  # channels in and out of a group up to which vectors along them are not worth their packing,
 APART = 2  # with strides up to this, whose pixels are soon sorted into vectors along rows,
 FEW_APART = 3  # and with wider ones where the compiled kernels, which sort any, are not there
-SMALL = 40_000_000  # FLOPs up to which torch's way to its kernel is a good part of its time,
+# Up to tables.SMALL FLOPs,
 NARROW = 8  # with more outputs of a group, since fewer half fill the widest vectors along them, or as many of more inputs,
 SMALL_NARROW = 10_000_000  # and with no more, or strides over APART,
 SMALL_PLAIN = 4_000_000  # and at 1x1 without a stride, a product of matrices to torch, where it is no "1x1 layer":
@@ -203,7 +203,7 @@ def _kind(problem: Problem, instructions: str | None, threads: int) -> str:
     """Which of the rules holds."""
     channels, outputs, kernel = problem.weight[1], problem.weight[0] // problem.groups, problem.weight[2:]
     wide, stride = instructions == WIDE, max(problem.stride)
-    flops = 2 * math.prod(problem.output) * math.prod(problem.weight[1:])
+    flops = problem.flops
     if max(channels, outputs) <= (FEW_APART if stride > APART and instructions is None else FEW):
         return "few channels"
     if channels == 1 and not wide:
@@ -211,7 +211,7 @@ def _kind(problem: Problem, instructions: str | None, threads: int) -> str:
     images, _, rows, columns = problem.output
     area = rows * columns
     pixels = images * area
-    spread = flops > SMALL or pixels > SPREAD
+    spread = flops > tables.SMALL or pixels > SPREAD
     taps, intel = math.prod(kernel), wide and tables.processor().startswith(INTEL)
     many = wide and images >= SHARED[1] and channels >= SHARED[0] * outputs and channels * taps > tables.DEEP
     transformed = problem.transformed and kernel == (3, 3) and spread and not many
@@ -232,7 +232,7 @@ def _kind(problem: Problem, instructions: str | None, threads: int) -> str:
     if wide and channels < NARROW and kernel != (1, 1) and (stride <= APART or outputs <= NOT_APART):
         return "narrow layer"
     filled = outputs > NARROW or (outputs == NARROW < channels and not wide)
-    small = SMALL if filled and stride <= APART else SMALL_NARROW
+    small = tables.SMALL if filled and stride <= APART else SMALL_NARROW
     if kernel == (1, 1) and stride == 1:
         small = SMALL_PLAIN
     if flops <= small:

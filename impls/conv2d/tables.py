@@ -27,7 +27,8 @@ ALIKE = 5  # measured problems that an explanation names
 UNCERTAIN = 0.10  # the variance of one measurement, beside 1 of all that differs from problem to problem
 LATE = 3.0  # times the fastest: what counts for who took longer, or was not sampled for that
 TREND = 0.1  # the variance of what a unit of unfilled() changes on all problems, however far apart they are
-# Of what torch is expected to take: who beats it by less may well not, and nobody wants to be slower than torch.
+SMALL = 40_000_000  # FLOPs up to which torch's way to its kernel is a good part of its time; beyond it CAUTION counts,
+# of what torch is expected to take: who beats it by less may well not, and nobody wants to be slower than torch.
 CAUTION = 0.94
 # Taps of all channels up to which the caches hold tiles and weights of a kernel that Winograd's transforms take in pieces.
 DEEP = 4000
@@ -52,6 +53,10 @@ class Problem(NamedTuple):
     @property
     def output(self) -> tuple[int, int, int, int]:
         return arguments.output_shape(self.input, self.weight, self.stride, self.padding, self.dilation)
+
+    @property
+    def flops(self) -> int:
+        return 2 * math.prod(self.output) * math.prod(self.weight[1:])
 
     @property
     def transformed(self) -> bool:
@@ -190,8 +195,8 @@ class Known:
     def expect(self, problem: Problem) -> tuple[tuple[Measured, ...], dict[str, float]]:
         """The measured problems most like another, and how many times as long as the fastest everybody should take on it.
 
-        The nearest and the least come first, torch though somebody is expected to be a little faster. A problem that was
-        itself measured decides alone.
+        The nearest and the least come first, torch though somebody is expected to be a little faster if the problem is not
+        small. A problem that was itself measured decides alone.
         """
         if one := self._itself.get(problem._replace(dtype=MEASURED)):
             return (one,), {name: one.behind(name) for name in one.times}
@@ -200,7 +205,8 @@ class Known:
         names, mean, drawn = self._fit
         shares = self._covariance(there, unfilled(problem))
         expected = dict(zip(names, np.exp(mean + shares @ drawn).tolist(), strict=True))
-        return alike, dict(sorted(expected.items(), key=lambda one: one[1] * (CAUTION if one[0] == "cpu.torch" else 1)))
+        torch = CAUTION if problem.flops > SMALL else 1
+        return alike, dict(sorted(expected.items(), key=lambda one: one[1] * (torch if one[0] == "cpu.torch" else 1)))
 
 
 @dataclass(frozen=True)
