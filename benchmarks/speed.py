@@ -29,9 +29,9 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     "cpu.auto by rule" is cpu.auto without its measurements, and the others are implementations; seconds of timed blocks
     for each; within: rivals, and by which factor they may be slower than the fastest, or they are left out, as they are where
     limits.toml has them too slow; comparisons: [ours, than, least] where a goal wants ours to be `least` times as fast: all
-    are sampled until that is decided, up to doubt.MOST times as much. One that can pack its weights beforehand is a second
-    contender with its weights packed, as inference has it: "<name> packed once". Raises ValueError for a label that is none,
-    or more threads than cores.
+    are sampled until that is decided, up to doubt.MOST times as much. Who can pack weights beforehand, and is no mere rival,
+    is a second contender with them packed, as inference has it: "<name> packed once". Raises ValueError for a label that is
+    none, or more threads than cores.
     """
     memory.keep_freed_memory()
     operation = request["operation"]
@@ -41,10 +41,10 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"preparing": name}
         make = _rival if name in within["rivals"] else OTHERS.get(name, _ours)
         contest.enter(name, functools.partial(make, contest, name))
-        if name in contest.ready and name not in OTHERS and cell.load(name, operation).prepare:
+        if name in contest.ready and name not in (*OTHERS, *within["rivals"]) and cell.load(name, operation).prepare:
             contest.enter(f"{name}{PACKED}", functools.partial(_packed, contest, name))
     threads.set_pools(contest.count)
-    if rivals := [name for name in contest.ready if name.removesuffix(PACKED) in within["rivals"]]:
+    if rivals := [name for name in contest.ready if name in within["rivals"]]:
         contest.leave_out(rivals, within["factor"])
     comparisons = [doubt.Comparison(*each) for each in request.get("comparisons", ())]
     for share in contest.in_turn(request["seconds"], LEAST, comparisons=comparisons):
