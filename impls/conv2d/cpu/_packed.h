@@ -233,6 +233,9 @@ static void (*const NAME(pixels_of)[2 * MOST + 1][3][(MOST > 2 ? 2 : 1) * TILE +
     [6] = ENTRIES(6, UP_TO_4, UP_TO_2),
 #endif
 };
+#if TILE == 14
+#include "_slide.h"
+#endif
 #undef GIVEN
 #undef SAME
 
@@ -261,6 +264,17 @@ static void NAME(piece)(const Shape *g, const Plan *plan, const REAL *input, ptr
     const ptrdiff_t after = column + (columns - 1) * g->stride_x + (g->taps_x - 1) * g->dilation_x;
     const int kind = plan->sides && (column < 0 || after >= g->width) ? 2 : rows - 1;
     const ptrdiff_t place = plan->tiled ? at->part * tile_of(g) + at->on : row * pitch + column, tap = c * step + begin * g->taps_x;
+#if TILE == 14
+    if (slides(g, LANES)) {
+        const ptrdiff_t first = q * g->stride_x; /* column of the padded image that is seen */
+        for (int k = 0; k < outputs; k += LANES)
+            NAME(slide_of)[g->taps_x / 2 - 1][g->stride_x - 1][rows - 1][columns](
+                g->stride_y * pitch, input + at->n * image + place, g->left - first, g->left + g->width - first, taps + tap, runs, length, step,
+                packed + tap * PAIR + k, bias + k, output + at->n * out_image + k * far + p * g->out_width + q, outputs - k, far,
+                begun == NULL ? NULL : begun + k, kept == NULL ? NULL : kept + k);
+        return;
+    }
+#endif
     NAME(pixels_of)[halves][kind][columns](g->stride_x, g->stride_y * pitch, input + at->n * image + place, column, g->width, taps + tap, runs,
                                            length, step, packed + tap * NAME(width_of)(outputs), bias,
                                            output + at->n * out_image + p * g->out_width + q, outputs, far, begun, kept);

@@ -101,6 +101,20 @@ static int few_at_sides(const Shape *g)
     return starts > 0 && (starts - 1) / g->stride_x + 1 >= g->out_width - SIDE && g->left <= SIDE * g->stride_x;
 }
 
+/* Whether a row's elements are read once for all taps that see them, for one vector of `lanes` output channels at a time. With a stride
+   half as many taps see each, and two vectors are ahead where kernels or rows are small. */
+static int slides(const Shape *g, ptrdiff_t lanes)
+{
+    const int fit = TILE == 14 && g->dilation_x == 1 && (g->taps_x == 3 || g->taps_x == 5 || g->taps_x == 7);
+    return fit && (g->stride_x == 1 || (g->stride_x == 2 && (g->outputs <= lanes || (g->taps_x > 3 && together(g) == 1))));
+}
+
+/* Whether every output of a row sees some of the image, in its first tap or its last. */
+static int padded_little(const Shape *g)
+{
+    return g->left < g->taps_x && (g->out_width - 1) * g->stride_x < g->left + g->width;
+}
+
 #define SHORT 4          /* vectors of a row up to which it is padded by vectors: three calls of the library take longer */
 #define WORK (8 << 20)   /* bytes of copied images, and of images from which strided 1x1 layers copy */
 #define NEAR (256 << 10) /* bytes of padded images that stay in a core's own cache */
@@ -144,8 +158,8 @@ static Plan plan_of(Shape *g, ptrdiff_t images, ptrdiff_t groups, ptrdiff_t thre
     const int padded = g->top > 0 || g->left > 0 || height > g->height || width > g->width;
     /* Few outputs are soon summed: without a copy in a tenth less of the time. But a copy also moves channels apart that take each other's
        place in the cache. */
-    const int sides = padded && !one_tap && pairs <= 2 && together(g) == 1 && g->stride_x <= 2 && few_at_sides(g) &&
-                      g->height * g->width * size % SETS > 0;
+    const int few = slides(g, pair / 2) ? padded_little(g) : pairs <= 2 && g->stride_x <= 2 && few_at_sides(g);
+    const int sides = padded && !one_tap && few && together(g) == 1 && g->height * g->width * size % SETS > 0;
     Plan plan = {.copied = padded && !sides, .sides = sides, .step_y = 1, .step_x = 1};
     /* Images of strided 1x1 layers are read again for each block of outputs: many bytes in less time without what no output sees. */
     if (one_tap && strided && pairs >= 4 && images * g->channels * g->height * g->width * size >= (FITS_TILES ? PAGES : WORK))
