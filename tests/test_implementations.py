@@ -207,6 +207,7 @@ LAYOUTS = {
     "every second": lambda array: spread(array, steps=(2,) * array.ndim),
     "backwards": lambda array: spread(array, steps=(-1,) * array.ndim),
     "every third, backwards": lambda array: spread(array, steps=(-3,) * array.ndim),
+    "backwards along sides of one": lambda array: array[tuple(slice(None, None, -1 if n == 1 else 1) for n in array.shape)],
     "upside down": lambda array: array[..., ::-1].copy()[..., ::-1],
     "inside a frame": lambda array: np.pad(array, 1, constant_values=np.nan)[(slice(1, -1),) * array.ndim],
     "read-only": lambda array: (array.flags.__setattr__("writeable", False), array)[1],
@@ -226,6 +227,7 @@ def test_layouts(name, layout):
         call((2, 4, 5, 6), (4, 4, 1, 1), dtype="float64"),
         call((2, 4, 5, 6), (4, 2, 3, 3), bias=True, stride=2, padding=(1, 2), dilation=2, groups=2),
         call((1, 1, 5, 6), (1, 1, 2, 2), padding="same"),
+        call((1, 3, 5, 6), (4, 3, 1, 1)),
     ):
         if function.unsupported(what.input, what.weight, **what.arguments):
             continue

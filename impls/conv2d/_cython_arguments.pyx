@@ -61,6 +61,7 @@ def remembering(careful, meaning, then):
             picked = pick(shape, kernel, found[0], found[1], found[2], groups, dtype, openmp.omp_get_max_threads())
             return picked(input, weight, bias, found[0], found[1], found[2], groups)
         except MemoryError:
-            return careful(input, weight, bias, stride, padding, dilation, groups)
+            pass  # with what it had laid out
+        return careful(input, weight, bias, stride, padding, dilation, groups)
 
     return conv2d

@@ -91,8 +91,9 @@ def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = c
     def settled(*of: Any) -> tuple[Pair, tuple[Pair, Pair], Pair] | None:
         return None if large(found := meaning(*of)) else found[:3]
 
-    # By this name, Python's own message about a missing argument names the operation. The check runs before every call, also
-    # one of a microsecond or one that finds the caches full of other things: compiled it touches little.
+    conv2d.__qualname__ = conv2d.__name__  # Python's own message about a missing argument names the operation
+    # The check runs before every call, also one of a microsecond or one that finds the caches full of other things: compiled
+    # it touches little.
     return compiled.remembering(conv2d, settled, then) if compiled and arrays == "numpy" else conv2d
 
 

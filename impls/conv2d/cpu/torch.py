@@ -21,8 +21,11 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
         require_patches(input, weight.shape[2:], output_shape(input.shape, weight.shape, stride, padding, dilation)[2:])
     # Where arrays are as torch wants them, nobody is called to find that out: each call takes a microsecond or two where a
     # convolution has filled the caches, and this implementation is the measure of all others.
-    image = share(input) if input.size and input.flags.carray else tensor(input)  # no images have any order
-    factors = share(weight) if weight.flags.carray else kernels(weight)
+    try:
+        image = share(input) if input.flags.carray else tensor(input)
+        factors = share(weight) if weight.flags.carray else kernels(weight)
+    except ValueError:  # steps backwards along what is not more than one
+        image, factors = tensor(input), kernels(weight)
     start = None if bias is None else tensor(bias)
     (top, bottom), (left, right) = padding
     if top != bottom or left != right:
