@@ -233,7 +233,7 @@ static void (*const NAME(pixels_of)[2 * MOST + 1][3][(MOST > 2 ? 2 : 1) * TILE +
     [6] = ENTRIES(6, UP_TO_4, UP_TO_2),
 #endif
 };
-#if TILE == 14
+#if VECTOR == 64
 #include "_slide.h"
 #endif
 #undef GIVEN
@@ -264,7 +264,7 @@ static void NAME(piece)(const Shape *g, const Plan *plan, const REAL *input, ptr
     const ptrdiff_t after = column + (columns - 1) * g->stride_x + (g->taps_x - 1) * g->dilation_x;
     const int kind = plan->sides && (column < 0 || after >= g->width) ? 2 : rows - 1;
     const ptrdiff_t place = plan->tiled ? at->part * tile_of(g) + at->on : row * pitch + column, tap = c * step + begin * g->taps_x;
-#if TILE == 14
+#if VECTOR == 64
     if (slides(g, LANES)) {
         const ptrdiff_t first = q * g->stride_x; /* column of the padded image that is seen */
         for (int k = 0; k < outputs; k += LANES)

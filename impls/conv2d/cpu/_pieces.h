@@ -102,14 +102,16 @@ static int few_at_sides(const Shape *g)
 }
 
 /* Whether a row's elements are read once for all taps that see them, for one vector of `lanes` output channels at a time. With a stride
-   half as many taps see each, and two vectors are ahead where kernels or rows are small. */
+   half as many taps see each, and two vectors are ahead where kernels or rows are small. Half a vector of one or two would be the other
+   half's work in vain where the machine works at half its vectors' width. */
 static int slides(const Shape *g, ptrdiff_t lanes)
 {
-    const int fit = TILE == 14 && g->dilation_x == 1 && (g->taps_x == 3 || g->taps_x == 5 || g->taps_x == 7);
+    const ptrdiff_t halves = (2 * g->outputs + lanes - 1) / lanes;
+    const int fit = VECTOR == 64 && halves != 1 && halves != 3 && g->dilation_x == 1 && (g->taps_x == 3 || g->taps_x == 5 || g->taps_x == 7);
     return fit && (g->stride_x == 1 || (g->stride_x == 2 && (g->outputs <= lanes || (g->taps_x > 3 && together(g) == 1))));
 }
 
-/* Whether every output of a row sees some of the image, in its first tap or its last. */
+/* Whether of what a piece of a row sees only the first and last elements, one fewer than taps, may be padding. */
 static int padded_little(const Shape *g)
 {
     return g->left < g->taps_x && (g->out_width - 1) * g->stride_x < g->left + g->width;

@@ -2,8 +2,8 @@
    type of element: each element of a row is read once for all taps that see it, where pixels() of _packed.h reads it for each. */
 
 /* `rows` rows of `columns` pixels, all sums in registers, and the weights of a kernel's row, which is `taps_x` wide. The first element of a row
-   that is not padding is `low`, the first behind it that is `high`: with `sides` the others, of which only the taps_x - 1 at each end of a row
-   may be any, are left out. The rest is as pixels() has it, but that packed weights and kept sums lie PAIR apart. */
+   that is not padding is `low`, the first behind it that is `high`: with `sides` the others, where these are among the first and
+   last taps_x - 1 of a row, are left out, which in a copy would be zeros. The rest is as pixels() has it, but that packed weights and kept sums lie PAIR apart. */
 INLINE void NAME(slide)(const int sides, const int taps_x, const int stride, const int rows, const int columns, ptrdiff_t jump,
                         const REAL *input, ptrdiff_t low, ptrdiff_t high, const Tap *taps, ptrdiff_t runs, ptrdiff_t length,
                         ptrdiff_t step, const REAL *packed, const REAL *bias, REAL *output, ptrdiff_t outputs, ptrdiff_t far,
@@ -69,8 +69,13 @@ INLINE void NAME(slide)(const int sides, const int taps_x, const int stride, con
 
 #define SLID(kind, rows, columns) NAME(slide_##kind##_##rows##_##columns),
 #define SLIDES(kind) UP_TO_14(SLIDE, kind, 1) UP_TO_7(SLIDE, kind, 2)
-#define EACH(kind) {{NULL, UP_TO_14(SLID, kind, 1)}, {NULL, UP_TO_7(SLID, kind, 2)}}
+#define BY_ROWS(kind) {{NULL, UP_TO_14(SLID, kind, 1)}, {NULL, UP_TO_7(SLID, kind, 2)}}
 SLIDES(31) SLIDES(32) SLIDES(51) SLIDES(52) SLIDES(71) SLIDES(72)
-static void (*const NAME(slide_of)[3][2][2][TILE + 1])(SEEN) = {{EACH(31), EACH(32)}, {EACH(51), EACH(52)}, {EACH(71), EACH(72)}};
+static void (*const NAME(slide_of)[3][2][2][TILE + 1])(SEEN) = {
+    {BY_ROWS(31), BY_ROWS(32)}, {BY_ROWS(51), BY_ROWS(52)}, {BY_ROWS(71), BY_ROWS(72)}};
 #undef SEEN
 #undef GONE
+#undef SLIDE
+#undef SLID
+#undef SLIDES
+#undef BY_ROWS
