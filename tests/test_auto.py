@@ -293,14 +293,15 @@ NARROW = [
     "n1c8h300w300k4r3s3t2",
 ]
 NOT_WIDE = ["n4c16h999w10k16r3s3g2", "n1c90h99w99k16r3s3t2g2", "n2c90h99w99k14r3s3t2g2", "n1c9h97w97k8r3s3"]
-READ = ["n1c200h100w100k7r1s1", "n2c200h99w99k3r1s1", "n31c200h99w99k50r1s1"]  # which only Intel's leave to torch, on one
-MASSED = ["n1c64h8w16k64r7s7p3"]  # thread, and on any number, where other wide vectors have packed weights
+READ = ["n1c200h100w100k7r1s1", "n2c200h99w99k3r1s1", "n31c200h99w99k50r1s1"]  # which only Intel's leave to torch, on one thread
 WITH_WIDE_VECTORS = {
     "n1c10h200w200k14r3s3t3": "layer for wide vectors",
     "n1c16h99w99k2r3s3": "3x3 layer",
-    **dict.fromkeys([*READ, *MASSED, *NOT_WIDE], "large layer"),
+    **dict.fromkeys([*READ, *NOT_WIDE], "large layer"),
     "n8c445h99w99k27r3s3": "layer for wide vectors",
-    **dict.fromkeys([f"n1{rest}r7s7p3" for rest in ("c64h8w17k64", "c63h8w16k64", "c64h8w16k65")], "layer for wide vectors"),
+    "n1c64h8w16k64r7s7p3": "layer for wide vectors",
+    "n1c5h28w25k17r3s3p1": "narrow layer along channels",
+    **dict.fromkeys(["n1c5h27w26k17r3s3p1", "n1c5h28w25k16r3s3p1"], "narrow layer"),
     "n1c32h14w24k256r5s5": "layer for wide vectors",
     **dict.fromkeys(["n1c128h99w99k16r1s1t2", "n1c1199h99w99k8r1s1t2"], "1x1 layer"),
     **dict.fromkeys([f"n1c{c}h62w62k56r5s5" for c in (15, 160, 161)], "layer for wide vectors"),
@@ -346,9 +347,9 @@ WITHOUT_KERNELS = {"n1c6h99w99k6r3s3t3": "small layer"}
         ("n7c445h99w99k27r3s3", "3x3 layer"),
         ("n8c445h99w99k28r3s3", "3x3 layer"),
         ("n1c64h8w16k64r7s7p3", "larger kernel on few pixels"),
-        ("n1c64h8w17k64r7s7p3", "larger kernel on few pixels"),
-        ("n1c63h8w16k64r7s7p3", "larger kernel on few pixels"),
-        ("n1c64h8w16k65r7s7p3", "larger kernel on few pixels"),
+        ("n1c5h28w25k17r3s3p1", "small layer"),  # 700 pixels
+        ("n1c5h27w26k17r3s3p1", "small layer"),  # 702
+        ("n1c5h28w25k16r3s3p1", "small layer"),
         ("n1c15h99w99k16r3s3", "large layer"),  # 40.6 million FLOPs
         ("n2c90h99w99k18r3s3t2g2", "grouped layer"),  # no fewer products by Winograd
         *dict.fromkeys(LARGER, "larger kernel").items(),  # the first on 201 pixels
@@ -418,8 +419,7 @@ def test_which_rule_holds(monkeypatch, label, kind):
     assert choice._kind(problem, "avx512", 1) == wide
     assert choice._kind(problem, "avx512", 2) == (kind if label in READ else wide)
     monkeypatch.setattr(tables, "processor", lambda: "AuthenticAMD 26 2")
-    other = kind if label in READ else "layer for wide vectors" if label in MASSED else wide
-    assert choice._kind(problem, "avx512", 1) == other
+    assert choice._kind(problem, "avx512", 1) == (kind if label in READ else wide)
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.label)

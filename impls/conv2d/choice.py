@@ -55,6 +55,7 @@ BATCH = 32  # but not for so many, whose sums are ahead of torch's way with them
 FULL = 8, 16  # outputs, one vector and two without WIDE ones, for which packed weights are faster,
 MIDDLE = range(128, 1200)  # from so many channels up to so many;
 NOT_APART = 32  # outputs up to which fewer channels than NARROW are summed along rows with WIDE vectors, whatever the stride;
+BESIDE = 16, 700  # but along channels more outputs than so many on images of up to so many pixels;
 FEW_PIXELS = 16, 32  # of an image, one and two of the widest vectors: packing weights for so few takes as long as their sums
 INTEL = "GenuineIntel"  # on processors by this maker, whose library its products are by: on others they take twice as long
 # In whose 32 registers of 64 bytes larger layers are mostly faster as well: along channels where there are more than NARROW
@@ -64,8 +65,6 @@ INTEL = "GenuineIntel"  # on processors by this maker, whose library its product
 WIDE = "avx512"
 BROAD = 32
 MASSED = 49
-MASSED_OUTPUTS = 64  # up to which, of so many channels and more, unstrided ones of INTEL's with WIDE vectors are torch's,
-MASSED_PIXELS = 128  # for images of up to so many pixels, which packed weights' reading takes longer than
 LAID = 20, 40  # outputs, and taps of all channels, from which on strided ones are laid out: packed weights outrun it
 # Channels from which on Winograd's fewer products outweigh its transforms; for larger kernels outputs too. At 3x3 NARROW
 # outputs do, and with wide vectors, which fewer do not fill, any number,
@@ -224,13 +223,10 @@ def _kind(problem: Problem, instructions: str | None, threads: int) -> str:
         if not wide and outputs in FULL and channels in MIDDLE:
             return "1x1 layer along channels"
         return "large layer" if read else "1x1 layer"
-    massed = intel and taps >= MASSED and stride == 1 and padded and area <= MASSED_PIXELS
-    if massed and outputs <= MASSED_OUTPUTS <= channels:
-        return "large layer"
     if pixels in FEW_PIXELS and images == 1:
         return "few pixels"
     if wide and channels < NARROW and kernel != (1, 1) and (stride <= APART or outputs <= NOT_APART):
-        return "narrow layer"
+        return "narrow layer along channels" if outputs > BESIDE[0] and area <= BESIDE[1] else "narrow layer"
     filled = outputs > NARROW or (outputs == NARROW < channels and not wide)
     small = tables.SMALL if filled and stride <= APART else SMALL_NARROW
     if kernel == (1, 1) and stride == 1:
