@@ -293,7 +293,11 @@ NARROW = [
     "n1c8h300w300k4r3s3t2",
 ]
 NOT_WIDE = ["n4c16h999w10k16r3s3g2", "n1c90h99w99k16r3s3t2g2", "n2c90h99w99k14r3s3t2g2", "n1c9h97w97k8r3s3"]
-READ = ["n1c200h100w100k7r1s1", "n2c200h99w99k3r1s1", "n31c200h99w99k50r1s1"]  # which only Intel's leave to torch, on one thread
+READ = [
+    "n1c200h100w100k7r1s1",
+    "n2c200h99w99k3r1s1",
+    "n31c200h99w99k50r1s1",
+]  # which only Intel's leave to torch, on one thread
 WITH_WIDE_VECTORS = {
     "n1c10h200w200k14r3s3t3": "layer for wide vectors",
     "n1c16h99w99k2r3s3": "3x3 layer",
