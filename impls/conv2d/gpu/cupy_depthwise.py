@@ -115,8 +115,9 @@ def launch(input, weight, output, stride, before, dilation, dtype, load, store):
     for group, groups, lanes, images in shapes:
         pitch = ((lanes - 1) * stride[1] + parts) * side
         pieces, own = pitch // load, min(before[1] + shift, pitch) // load
-        # A block copies its own columns row by row, which begin where the memory's 128 bytes do; a warp all or none.
-        splits = [(own, min(lanes * stride[1] * side // load, pieces - own))] if group > WARP else [(0, pieces), (0, 0)]
+        # A block copies its own columns row by row, which begin where the memory's 128 bytes do; a warp what takes it least.
+        splits = [(own, min(lanes * stride[1] * side // load, pieces - own))]
+        splits = splits if group > WARP else [(0, count) for count in range(pieces + 1)]
         _, sources, head, main = min(_copies(pieces, first, count, images, lines, group) for first, count in splits)
         if ahead * groups * lines * images * pitch * itemsize <= SHARED and registers + sources <= REGISTERS:
             break
