@@ -303,6 +303,7 @@ WITH_WIDE_VECTORS = {
     "n1c16h99w99k2r3s3": "3x3 layer",
     **dict.fromkeys([*READ, *NOT_WIDE], "large layer"),
     "n8c445h99w99k27r3s3": "layer for wide vectors",
+    **dict.fromkeys(["n8c768h3w2k768r3s3p1", "n32c96h10w10k16r3s3p2d2"], "layer for wide vectors"),
     "n1c64h8w16k64r7s7p3": "layer for wide vectors",
     "n1c5h28w25k17r3s3p1": "narrow layer along channels",
     **dict.fromkeys(["n1c5h27w26k17r3s3p1", "n1c5h28w25k16r3s3p1"], "narrow layer"),
@@ -336,6 +337,9 @@ WITHOUT_KERNELS = {"n1c6h99w99k6r3s3t3": "small layer"}
         ("n1c16h99w99k16r3s3d2", "3x3 layer"),
         ("n1c16h99w99k16r3s3t2d8", "3x3 layer"),
         ("n1c16h99w99k16r3s3d5", "small layer"),
+        ("n8c768h4w2k768r3s3p1", "3x3 layer"),  # half of Winograd's tiles
+        ("n8c768h3w2k768r3s3p1", "large layer"),
+        ("n32c96h10w10k16r3s3p2d2", "larger kernel on few pixels"),  # 100 pixels of four tiles for each of four images
         ("n1c16h99w99k16r3s3t2d3", "small layer"),
         ("n1c16h99w99k2r3s3", "small layer"),
         ("n1c16h99w99k8r3s3", "3x3 layer"),

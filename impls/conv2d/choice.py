@@ -70,6 +70,7 @@ LAID = 20, 40  # outputs, and taps of all channels, from which on strided ones a
 # outputs do, and with wide vectors, which fewer do not fill, any number,
 MANY = 16
 SHARED = 16, 8  # but with WIDE ones not so many times as many channels as outputs, of so many images, over tables.DEEP taps;
+EMPTY = 1  # but not with more of tables.untiled(): of Winograd's tiles less than half would be asked for;
 SPREAD = 112  # but in small layers with no more pixels in an output channel, for which weights are transformed in vain,
 PIECED = 200  # and for a kernel in pieces, of up to tables.DEEP taps, with no more of them: there are several transforms;
 
@@ -213,7 +214,8 @@ def _kind(problem: Problem, instructions: str | None, threads: int) -> str:
     spread = flops > tables.SMALL or pixels > SPREAD
     taps, intel = math.prod(kernel), wide and tables.processor().startswith(INTEL)
     many = wide and images >= SHARED[1] and channels >= SHARED[0] * outputs and channels * taps > tables.DEEP
-    transformed = problem.transformed and kernel == (3, 3) and spread and not many
+    full = tables.untiled(problem) <= EMPTY
+    transformed = problem.transformed and kernel == (3, 3) and spread and full and not many
     if transformed and channels >= MANY and (wide or outputs >= NARROW):
         return "3x3 layer"
     padded = any(map(any, problem.padding))
@@ -244,7 +246,7 @@ def _kind(problem: Problem, instructions: str | None, threads: int) -> str:
     if channels <= FEW and columns >= BROAD and taps < MASSED and not wide:
         return "narrow layer"
     if min(channels, outputs) >= MANY and channels * taps <= tables.DEEP and problem.transformed:
-        return "larger kernel" if pixels > PIECED else "larger kernel on few pixels"
+        return "larger kernel" if pixels > PIECED and full else "larger kernel on few pixels"
     return "large layer" if wide or problem.groups == 1 else "grouped layer"
 
 

@@ -140,11 +140,19 @@ def place(problem: Problem) -> list[float]:
 
 def unfilled(problem: Problem) -> list[float]:
     """What whole blocks hold over what is asked for, in powers of two: lanes along a row of the output and along output
-    channels, pixels of Winograd's tiles of 4x4. Who works in such blocks takes so much longer, whatever the problem.
+    channels, pixels of Winograd's tiles. Who works in such blocks takes so much longer, whatever the problem.
     """
-    _, _, p, q = problem.output
-    outputs = problem.weight[0] // problem.groups
-    return [_spare(q, LANES), _spare(outputs, LANES), _spare(p, TILE) + _spare(q, TILE)]
+    lanes = problem.output[3], problem.weight[0] // problem.groups
+    return [*(_spare(count, LANES) for count in lanes), untiled(problem)]
+
+
+def untiled(problem: Problem) -> float:
+    """What Winograd's tiles of 4x4 hold over the pixels that are asked for, in powers of two.
+
+    With a dilation, outputs that see pixels next to each other's are as many apart, and have tiles of their own.
+    """
+    steps = arguments.apart(problem.stride, problem.dilation)
+    return sum(_spare(count, TILE * max(1, round(step))) for count, step in zip(problem.output[2:], steps, strict=True))
 
 
 def _spare(count: int, block: int) -> float:
