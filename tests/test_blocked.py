@@ -166,6 +166,15 @@ TILED = [
     call((1, 4500, 7, 7), (60, 1500, 1, 1), bias=True, groups=3),
 ]
 
+# Of 768 KB and more where vectors are wide, whose further outputs read what the first ones copied; of the fourth, channels are a page apart.
+SHARED = [
+    call((1, 33, 80, 81), (29, 33, 1, 1), bias=True),
+    call((9, 200, 11, 11), (16, 200, 1, 1), bias=True),
+    call((2, 40, 41, 43), (100, 40, 1, 1), dtype="float64"),
+    call((1, 70, 64, 64), (45, 70, 1, 1)),
+    call((3, 60, 47, 45), (62, 30, 1, 1), bias=True, groups=2),
+]
+
 # Packed weights of a block of outputs, and pixels that they meet, of over 128 KB, which are summed a few channels after the
 # other there; and of over 1 MB, where all vectors are cut so.
 CUT = [
@@ -197,6 +206,12 @@ def test_tiles_and_cuts_end_where_they_should(what, threads):
     with threadpool_limits(threads):
         packed = function.prepare(weight, bias, **what.arguments)(input)
         assert np.array_equal(packed, function(input, weight, bias, **what.arguments))
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("what", SHARED, ids=str)
+def test_further_outputs_of_a_1x1_layer_see_what_the_first_do(what, threads):
+    agrees("cpu.cython_direct", what, threads)
 
 
 def one_tap(pixels):

@@ -46,11 +46,12 @@ cdef extern from *:
     Py_ssize_t one_tap_channels(const Shape*) nogil
     void one_tap_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, bint, bint, Py_ssize_t*, float*) nogil
     void one_tap_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, bint, bint, Py_ssize_t*, double*) nogil
-    bint has_columns(const Shape*, Py_ssize_t) nogil
+    bint has_columns(const Shape*, Py_ssize_t, bint) nogil
+    bint lays_columns(const Shape*) nogil
     void pack_columns_float(const Shape*, const float*, float*) nogil
     void pack_columns_double(const Shape*, const double*, double*) nogil
-    void columns_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, bint) nogil
-    void columns_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, bint) nogil
+    void columns_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, bint, float*) nogil
+    void columns_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, bint, double*) nogil
     Py_ssize_t pieces_float(const Shape*, Py_ssize_t, Py_ssize_t) nogil
     Py_ssize_t pieces_double(const Shape*, Py_ssize_t, Py_ssize_t) nogil
     Py_ssize_t work_float(const Shape*, Py_ssize_t) nogil
@@ -134,12 +135,12 @@ cdef inline void strip(
     output += (image // groups * groups * g.outputs + k) * plane
     if floating is float:
         if packed:
-            columns_float(&share, input, weight, bias + k, output, begin, end, past)
+            columns_float(&share, input, weight, bias + k, output, begin, end, past, copies)
         else:
             one_tap_float(&share, input, weight, bias + k, output, begin, end, past, afar, places, copies)
     else:
         if packed:
-            columns_double(&share, input, weight, bias + k, output, begin, end, past)
+            columns_double(&share, input, weight, bias + k, output, begin, end, past, copies)
         else:
             one_tap_double(&share, input, weight, bias + k, output, begin, end, past, afar, places, copies)
 
@@ -171,8 +172,9 @@ cdef int long_rows(
         if shares > threads:
             shares = (shares + threads - 1) // threads * threads
     shares = max(1, min(shares, g.outputs // MOST_OUTPUTS))
-    cdef bint packed = has_columns(g, images), afar = images * groups * g.channels * g.height * g.width * sizeof(floating) > AFAR
-    cdef Py_ssize_t size = 0 if packed else apart((plane // strips + tile) * some), weights = groups * g.outputs * g.channels * packed
+    cdef bint afar = images * groups * g.channels * g.height * g.width * sizeof(floating) > AFAR, packed = has_columns(g, images, afar)
+    cdef bint lays = lays_columns(g) if packed else True
+    cdef Py_ssize_t size = apart((plane // strips + tile) * some) * lays, weights = apart(groups * g.outputs * g.channels) * packed
     cdef Py_ssize_t numbers = 0 if packed else threads * apart(some)
     require_memory(
         (threads * size + weights) * sizeof(floating) + numbers * sizeof(Py_ssize_t), "cpu.cython_direct's tiles and weights"
@@ -191,7 +193,7 @@ cdef int long_rows(
             for job in range(groups * shares * packed):
                 pack(g, weight, copies, shares, job)
             for job in range(jobs * shares):
-                strip(g, input, read, packed, bias, output, groups, strips, shares, job, past, afar, places, copies)
+                strip(g, input, read, packed, bias, output, groups, strips, shares, job, past, afar, places, copies + weights)
     else:
         # Each thread what it sums, mostly: from another core's cache weights take longer to come than to be packed.
         for job in prange(groups * shares * packed, nogil=True, schedule="static", num_threads=min(threads, groups * shares)):
@@ -199,7 +201,7 @@ cdef int long_rows(
         for job in prange(jobs * shares, nogil=True, schedule="static", num_threads=threads):
             strip(
                 g, input, read, packed, bias, output, groups, strips, shares, job, past, afar, places + threadid() * apart(some),
-                copies + threadid() * size,
+                copies + weights + threadid() * size,
             )
     free(copies)
     free(places)

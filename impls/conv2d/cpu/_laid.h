@@ -11,6 +11,23 @@
 #define FEWEST_TAPS (TILE == 6 ? 40 : 20) /* for which rows that are copied are laid out, */
 #define FEWEST_OUTPUTS 20                 /* and outputs, with 16 registers */
 #define COPIED_OUTPUTS 14                 /* whose sums, with 32, take as long as copying what they see */
+#define AHEAD_CHANNELS 96 /* over which the pixels that are asked for are those of further channels, */
+#define NEXT_CHANNELS 8   /* so many on; of fewer channels they are so far ahead that their sums take about as long as memory */
+#define PAGE 4096         /* bytes: channels so far apart, or several times so far, take each other's place in all caches */
+#define FAR_PLANE 12288   /* numbers of a channel over which such images, a multiple of four cache lines apart, come slower */
+
+static int comes_slower(const Shape *g) { return g->height * g->width > FAR_PLANE && g->height * g->width % 64 == 0; }
+
+/* How far ahead of a pixel the line is asked for in which a vector of a later channel ends: with the tile before came the one in which it begins. */
+static ptrdiff_t next_channels(const Shape *g, ptrdiff_t lanes) { return NEXT_CHANNELS * g->height * g->width + lanes - 1; }
+
+/* How far ahead of a tile that is read pixels are asked for. */
+static ptrdiff_t asked_ahead(const Shape *g, ptrdiff_t tile, ptrdiff_t lanes)
+{
+    if (TILE == 6)
+        return 2 * tile;
+    return g->channels > AHEAD_CHANNELS ? next_channels(g, lanes) : (2 + AHEAD_CHANNELS / g->channels) * tile;
+}
 
 /* Whether each output sees one pixel of each channel, so that an image is one long row of tiles; of a vector at least. */
 static int has_one_tap(const Shape *g, ptrdiff_t lanes)
@@ -69,7 +86,8 @@ static void NAME(sum_laid)(const Shape *g, Laid tiles, ptrdiff_t taps, ptrdiff_t
     static const ptrdiff_t nowhere = 0;
     /* Without other outputs nobody reads the copies again, and they need no more room than one tile's, in the nearest cache. */
     const ptrdiff_t plane = g->height * g->width, step = input != NULL && g->outputs <= MOST_OUTPUTS ? 0 : taps * tiles.tile;
-    const Tiles given = {0, plane, step, taps, 1, 1, 1, tiles.tile, tiles.count, tiles.tile, &nowhere, streams, afar ? 2 * tiles.tile : 0};
+    const ptrdiff_t ahead = !afar ? 0 : comes_slower(g) && plane * sizeof(REAL) % PAGE != 0 ? 2 * tiles.tile : asked_ahead(g, tiles.tile, LANES);
+    const Tiles given = {0, plane, step, taps, 1, 1, 1, tiles.tile, tiles.count, tiles.tile, &nowhere, streams, ahead};
     NAME(all_outputs)(g, tiles.power, &given, places, input, copies, weight, row, bias, output);
 }
 
