@@ -166,7 +166,8 @@ TILED = [
     call((1, 4500, 7, 7), (60, 1500, 1, 1), bias=True, groups=3),
 ]
 
-# Of 768 KB and more where vectors are wide, whose further outputs read what the first ones copied; of the fourth, channels are a page apart.
+# Of 768 KB and more where vectors are wide, whose further outputs read what the first copied; channels of the fourth are a page
+# apart.
 SHARED = [
     call((1, 33, 80, 81), (29, 33, 1, 1), bias=True),
     call((9, 200, 11, 11), (16, 200, 1, 1), bias=True),
