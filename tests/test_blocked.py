@@ -166,8 +166,7 @@ TILED = [
     call((1, 4500, 7, 7), (60, 1500, 1, 1), bias=True, groups=3),
 ]
 
-# Of 768 KB and more where vectors are wide, whose further outputs read what the first copied; channels of the fourth are a page
-# apart.
+# Of 768 KB and more where vectors are wide, whose further outputs read what the first copied; a page apart are the fourth's.
 SHARED = [
     call((1, 33, 80, 81), (29, 33, 1, 1), bias=True),
     call((9, 200, 11, 11), (16, 200, 1, 1), bias=True),

@@ -42,22 +42,19 @@ RULES = {
 FRUGAL = "cpu.shift_matmul"  # the last of all: NumPy alone, and less memory than patches take
 FEW = 6  # channels in and out of a group up to which vectors along them are not worth their packing,
 APART = 2  # with strides up to this, whose pixels are soon sorted into vectors along rows,
-FEW_APART = 3  # and with wider ones where the compiled kernels, which sort any, are not there
+FEW_APART = 3  # and with wider ones where the compiled kernels, which sort any, are not there;
+HALF_FILLED = 8  # but SEVERAL are for so few columns of several images, with WIDE vectors, half of each empty along rows
 # Up to tables.SMALL FLOPs,
 NARROW = 8  # with more outputs of a group, since fewer half fill the widest vectors along them, or as many of more inputs,
 SMALL_NARROW = 10_000_000  # and with no more, or strides over APART,
 SMALL_PLAIN = 4_000_000  # and at 1x1 without a stride, a product of matrices to torch, where it is no "1x1 layer":
 TILE = 16  # pixels of an image's output and more, which fill a vector, none of them padding,
 SEVERAL = 3  # and outputs of a group and more, which share them, but for
-READ = 4  # times as many channels and more with WIDE vectors, whose reading takes longer than the sums: torch has these on
-SMALL_READ = 25_000_000  # one thread, for one image of more FLOPs than this and more images of over SMALL_PLAIN,
-BATCH = 32  # but not for so many, whose sums are ahead of torch's way with them;
 FULL = 8, 16  # outputs, one vector and two without WIDE ones, for which packed weights are faster,
 MIDDLE = range(128, 1200)  # from so many channels up to so many;
 NOT_APART = 32  # outputs up to which fewer channels than NARROW are summed along rows with WIDE vectors, whatever the stride;
 BESIDE = 16, 700  # but along channels more outputs than so many on images of up to so many pixels;
 FEW_PIXELS = 16, 32  # of an image, one and two of the widest vectors: packing weights for so few takes as long as their sums
-INTEL = "GenuineIntel"  # on processors by this maker, whose library its products are by: on others they take twice as long
 # In whose 32 registers of 64 bytes larger layers are mostly faster as well: along channels where there are more than NARROW
 # outputs. Along rows of more than NARROW columns sums are faster anywhere, with no more channels and strides up to APART.
 # Without these registers strided rows are so from BROAD columns on, of FEW channels with any strides, and kernels of
@@ -173,7 +170,7 @@ def choose(problem: Problem, threads: int, exact: bool = False, by_rule: bool = 
     as NumPy is there.
     """
     instructions = instruction_set()
-    rule = _kind(problem, instructions, threads)
+    rule = _kind(problem, instructions)
     table = None if by_rule else tables.nearest(instructions, threads)
     alike, expected = table.known.expect(problem) if table else ((), {})
     expected = {name: expected.get(name, math.inf) for name in (*expected, *RULES[rule], *RULES["large layer"], FRUGAL)}
@@ -199,20 +196,21 @@ def _unmeasured(instructions: str | None, by_rule: bool) -> str:
     return f"nothing was measured with {instructions} that can compute it here"
 
 
-def _kind(problem: Problem, instructions: str | None, threads: int) -> str:
+def _kind(problem: Problem, instructions: str | None) -> str:
     """Which of the rules holds."""
     channels, outputs, kernel = problem.weight[1], problem.weight[0] // problem.groups, problem.weight[2:]
     wide, stride = instructions == WIDE, max(problem.stride)
+    images, _, rows, columns = problem.output
     flops = problem.flops
     if max(channels, outputs) <= (FEW_APART if stride > APART and instructions is None else FEW):
-        return "few channels"
+        several = wide and min(channels, outputs) >= SEVERAL and kernel != (1, 1)
+        return "small layer" if several and images > 1 and columns <= HALF_FILLED else "few channels"
     if channels == 1 and not wide:
         return "few channels"
-    images, _, rows, columns = problem.output
     area = rows * columns
     pixels = images * area
     spread = flops > tables.SMALL or pixels > SPREAD
-    taps, intel = math.prod(kernel), wide and tables.processor().startswith(INTEL)
+    taps = math.prod(kernel)
     many = wide and images >= SHARED[1] and channels >= SHARED[0] * outputs and channels * taps > tables.DEEP
     full = tables.untiled(problem) <= EMPTY
     transformed = problem.transformed and kernel == (3, 3) and spread and full and not many
@@ -220,11 +218,9 @@ def _kind(problem: Problem, instructions: str | None, threads: int) -> str:
         return "3x3 layer"
     padded = any(map(any, problem.padding))
     if kernel == (1, 1) and outputs >= SEVERAL and area >= TILE and not padded:
-        read = intel and threads == 1 and stride == 1 and channels >= READ * outputs
-        read = read and images < BATCH and flops > (SMALL_PLAIN if images > 1 else SMALL_READ)
         if not wide and outputs in FULL and channels in MIDDLE:
             return "1x1 layer along channels"
-        return "large layer" if read else "1x1 layer"
+        return "1x1 layer"
     if pixels in FEW_PIXELS and images == 1:
         return "few pixels"
     if wide and channels < NARROW and kernel != (1, 1) and (stride <= APART or outputs <= NOT_APART):
