@@ -6,32 +6,31 @@
 #define CONVBENCH_COLUMNS
 #define COLUMN (2 * TILE)      /* outputs of a tile of one vector; of two vectors half as many */
 #define MANY_CHANNELS 16       /* up to which the nearest cache keeps what all outputs see, and nothing is laid out; */
-#define KEPT_CHANNELS 192      /* nor up to these for what one vector has room for, or for any number where a core's own */
-#define KEPT_NUMBERS (1 << 19) /* caches do not keep the numbers of an image, and copies wait for memory once more */
+#define KEPT_OUTPUTS 16        /* nor for so few outputs, nor for what one vector has room for up to so many */
+#define KEPT_CHANNELS 192      /* channels, or where a core's own caches do not keep the numbers of an image, and copies wait for memory */
+#define KEPT_NUMBERS (1 << 19) /* once more */
 #define COLUMN_PIXELS 192      /* for which weights are not packed in vain, or twice as many for any number of outputs; */
 #define LAYING_PIXELS 10       /* and for each output where pixels are laid out */
 #define NEAR_NUMBERS (1 << 13) /* of an image that the nearest cache keeps, whose pixels are not asked for before they are read */
 #define SHORT_PLANE 1024       /* numbers of a channel, over which the next tiles are asked for as well as the next channels */
 
-/* Whether columns() lays out what further outputs see. */
-static int lays_columns(const Shape *g)
-{
-    if (g->outputs <= COLUMN / 2 || g->channels <= MANY_CHANNELS)
-        return 0;
-    return g->outputs > COLUMN || (g->channels > KEPT_CHANNELS && g->channels * g->height * g->width <= KEPT_NUMBERS);
-}
+static int is_kept(const Shape *g) { return g->channels > KEPT_CHANNELS && g->channels * g->height * g->width <= KEPT_NUMBERS; }
 
-/* Whether columns() sums these images of a layer that has_one_tap. afar: they are more than AFAR. */
-static int has_columns(const Shape *g, ptrdiff_t images, int afar)
+/* Whether columns() lays out what further outputs see. */
+static int lays_columns(const Shape *g) { return g->outputs > COLUMN ? g->channels > MANY_CHANNELS : g->outputs > KEPT_OUTPUTS && is_kept(g); }
+
+/* Whether columns() sums these images of a layer that has_one_tap. afar: they are more than AFAR; alone: for one thread, none of which waits for
+   others to pack weights. */
+static int has_columns(const Shape *g, ptrdiff_t images, int afar, int alone)
 {
     const ptrdiff_t pixels = images * g->height * g->width;
     if (TILE == 6 || g->stride_y != 1 || g->stride_x != 1 || g->out_width != g->width)
         return 0;
-    if (lays_columns(g))
-        return afar && pixels >= LAYING_PIXELS * g->outputs;
     if (g->outputs > COLUMN)
-        return pixels >= 2 * COLUMN_PIXELS;
-    return pixels >= COLUMN_PIXELS && (g->outputs <= COLUMN / 2 || !comes_slower(g) || pixels * g->channels <= KEPT_NUMBERS);
+        return lays_columns(g) ? afar && pixels >= LAYING_PIXELS * g->outputs : pixels >= 2 * COLUMN_PIXELS;
+    if (g->outputs > COLUMN / 2 && (is_kept(g) ? !afar && !alone : comes_slower(g) && pixels * g->channels > KEPT_NUMBERS))
+        return 0;
+    return pixels >= (lays_columns(g) ? LAYING_PIXELS * g->outputs : COLUMN_PIXELS);
 }
 
 /* Outputs of a tile, at most, and how many even shares of them there are. */

@@ -46,7 +46,7 @@ cdef extern from *:
     Py_ssize_t one_tap_channels(const Shape*) nogil
     void one_tap_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, bint, bint, Py_ssize_t*, float*) nogil
     void one_tap_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, bint, bint, Py_ssize_t*, double*) nogil
-    bint has_columns(const Shape*, Py_ssize_t, bint) nogil
+    bint has_columns(const Shape*, Py_ssize_t, bint, bint) nogil
     bint lays_columns(const Shape*) nogil
     void pack_columns_float(const Shape*, const float*, float*) nogil
     void pack_columns_double(const Shape*, const double*, double*) nogil
@@ -172,8 +172,8 @@ cdef int long_rows(
         if shares > threads:
             shares = (shares + threads - 1) // threads * threads
     shares = max(1, min(shares, g.outputs // MOST_OUTPUTS))
-    cdef bint afar = images * groups * g.channels * g.height * g.width * sizeof(floating) > AFAR, packed = has_columns(g, images, afar)
-    cdef bint lays = lays_columns(g) if packed else True
+    cdef bint afar = images * groups * g.channels * g.height * g.width * sizeof(floating) > AFAR
+    cdef bint packed = has_columns(g, images, afar, threads == 1), lays = lays_columns(g) if packed else True
     cdef Py_ssize_t size = apart((plane // strips + tile) * some) * lays, weights = apart(groups * g.outputs * g.channels) * packed
     cdef Py_ssize_t numbers = 0 if packed else threads * apart(some)
     require_memory(
