@@ -166,13 +166,15 @@ TILED = [
     call((1, 4500, 7, 7), (60, 1500, 1, 1), bias=True, groups=3),
 ]
 
-# Of 768 KB and more where vectors are wide, whose further outputs read what the first copied; a page apart are the fourth's.
+# Of 768 KB and more where vectors are wide, the last on one thread, whose further outputs read what the first copied.
+# Channels of the fifth are a page apart, and 16 outputs are the most that are summed from where the pixels lie.
 SHARED = [
     call((1, 33, 80, 81), (29, 33, 1, 1), bias=True),
-    call((9, 200, 11, 11), (16, 200, 1, 1), bias=True),
+    *(call((9, 200, 11, 11), (outputs, 200, 1, 1), bias=True) for outputs in (16, 17)),
     call((2, 40, 41, 43), (100, 40, 1, 1), dtype="float64"),
     call((1, 70, 64, 64), (45, 70, 1, 1)),
     call((3, 60, 47, 45), (62, 30, 1, 1), bias=True, groups=2),
+    call((1, 200, 21, 21), (24, 200, 1, 1)),
 ]
 
 # Packed weights of a block of outputs, and pixels that they meet, of over 128 KB, which are summed a few channels after the

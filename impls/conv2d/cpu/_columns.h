@@ -19,8 +19,8 @@ static int is_kept(const Shape *g) { return g->channels > KEPT_CHANNELS && g->ch
 /* Whether columns() lays out what further outputs see. */
 static int lays_columns(const Shape *g) { return g->outputs > COLUMN ? g->channels > MANY_CHANNELS : g->outputs > KEPT_OUTPUTS && is_kept(g); }
 
-/* Whether columns() sums these images of a layer that has_one_tap. afar: they are more than AFAR; alone: for one thread, none of which waits for
-   others to pack weights. */
+/* Whether columns() sums these images of a layer that has_one_tap. afar: they are more than AFAR; alone: one thread sums them, which waits for
+   no other to pack weights. */
 static int has_columns(const Shape *g, ptrdiff_t images, int afar, int alone)
 {
     const ptrdiff_t pixels = images * g->height * g->width;
@@ -62,7 +62,7 @@ static void NAME(pack_columns)(const Shape *g, const REAL *weight, REAL *packed)
 }
 
 #if TILE > 6
-/* Outputs of tiles. input: what the first sees, or, LAID_OUT, what is asked for, of a channel in `every`; of each other tile the pixels behind.
+/* Outputs of tiles. input: what the first sees, or, LAID_OUT, what is asked for, of a channel in `every`, 0 for none; of each other tile the pixels behind.
    ahead, further: how far from what a tile sees what is asked for meanwhile is, for the nearest cache and for the next, or 0. */
 INLINE void NAME(column)(const int count, const int vectors, const int pixels, const Shape *g, ptrdiff_t tiles, const REAL *input,
                          REAL *copies, const REAL *packed, const REAL *bias, REAL *output, int streams, ptrdiff_t ahead, ptrdiff_t further,
@@ -120,7 +120,7 @@ INLINE void NAME(column)(const int count, const int vectors, const int pixels, c
     }
 #define BOTH(count) TILE_OF(count, 1, PLACES) TILE_OF(count, 2, PLACES)
 #define ALL(count) BOTH(count) TILE_OF(count, 2, LAYING) TILE_OF(count, 2, LAID_OUT)
-BOTH(3) BOTH(4) BOTH(5) BOTH(6) ALL(7) ALL(8) ALL(9) ALL(10) ALL(11) ALL(12) ALL(13) ALL(14)
+BOTH(3) BOTH(4) BOTH(5) BOTH(6) BOTH(7) ALL(8) ALL(9) ALL(10) ALL(11) ALL(12) ALL(13) ALL(14)
 #define ONE(count) TILE_OF(count, 1, PLACES)
 ONE(15) ONE(16) ONE(17) ONE(18) ONE(19) ONE(20) ONE(21) ONE(22) ONE(23) ONE(24) ONE(25) ONE(26) ONE(27) ONE(28)
 #undef ONE
@@ -144,14 +144,14 @@ static void NAME(columns)(const Shape *g, const REAL *input, const REAL *packed,
         [LAID_OUT][1] = NAME(column_##count##_2_LAID_OUT),                                                                     \
     }
     static void (*const kernels[COLUMN + 1][3][1 << POWER])(ARGUMENTS) = {
-        BOTH(3), BOTH(4), BOTH(5), BOTH(6), ALL(7), ALL(8), ALL(9), ALL(10), ALL(11), ALL(12), ALL(13), ALL(14), ONE(15), ONE(16),
+        BOTH(3), BOTH(4), BOTH(5), BOTH(6), BOTH(7), ALL(8), ALL(9), ALL(10), ALL(11), ALL(12), ALL(13), ALL(14), ONE(15), ONE(16),
         ONE(17), ONE(18), ONE(19), ONE(20), ONE(21), ONE(22), ONE(23), ONE(24), ONE(25), ONE(26), ONE(27), ONE(28),
     };
 #undef ALL
 #undef BOTH
 #undef ONE
     const ptrdiff_t channels = g->channels, plane = g->height * g->width, shares = columns_of(g), others = shares - 1;
-    const int paged = plane * sizeof(REAL) % PAGE == 0;
+    const int paged = NAME(is_paged)(g);
     for (ptrdiff_t at = first; at < last;) {
         const Laid tiles = next_laid(at, last, last - first, LANES, column_of(g) == COLUMN ? 0 : POWER);
         const int streams = past && NAME(is_aligned)(g, tiles.at), lays = lays_columns(g) && tiles.power > 0;

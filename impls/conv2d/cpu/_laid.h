@@ -11,10 +11,10 @@
 #define FEWEST_TAPS (TILE == 6 ? 40 : 20) /* for which rows that are copied are laid out, */
 #define FEWEST_OUTPUTS 20                 /* and outputs, with 16 registers */
 #define COPIED_OUTPUTS 14                 /* whose sums, with 32, take as long as copying what they see */
-#define AHEAD_CHANNELS 96 /* over which the pixels that are asked for are those of further channels, */
-#define NEXT_CHANNELS 8   /* so many on; of fewer channels they are so far ahead that their sums take about as long as memory */
-#define PAGE 4096         /* bytes: channels so far apart, or several times so far, take each other's place in all caches */
-#define FAR_PLANE 12288   /* numbers of a channel over which such images, a multiple of four cache lines apart, come slower */
+#define AHEAD_CHANNELS 96                 /* over which the pixels that are asked for are those of further channels, */
+#define NEXT_CHANNELS 8                   /* so many on; of fewer they are so far ahead that their sums take about as long as memory */
+#define PAGE 4096                         /* bytes: channels so far apart, or several times so far, take each other's place in all caches */
+#define FAR_PLANE 12288                   /* numbers of a channel over which such images, a multiple of four cache lines apart, come slower */
 
 static int comes_slower(const Shape *g) { return g->height * g->width > FAR_PLANE && g->height * g->width % 64 == 0; }
 
@@ -78,6 +78,8 @@ static Laid next_laid(ptrdiff_t at, ptrdiff_t last, ptrdiff_t most, ptrdiff_t la
 }
 #endif
 
+static int NAME(is_paged)(const Shape *g) { return g->height * g->width * sizeof(REAL) % PAGE == 0; }
+
 /* All outputs of tiles of `taps` taps; places, input, copies, row, bias: as all_outputs has them; output: where the tiles' first pixel
    belongs, streams: past the caches; afar: the input is more than AFAR. */
 static void NAME(sum_laid)(const Shape *g, Laid tiles, ptrdiff_t taps, ptrdiff_t *places, const REAL *input, REAL *copies,
@@ -86,7 +88,7 @@ static void NAME(sum_laid)(const Shape *g, Laid tiles, ptrdiff_t taps, ptrdiff_t
     static const ptrdiff_t nowhere = 0;
     /* Without other outputs nobody reads the copies again, and they need no more room than one tile's, in the nearest cache. */
     const ptrdiff_t plane = g->height * g->width, step = input != NULL && g->outputs <= MOST_OUTPUTS ? 0 : taps * tiles.tile;
-    const ptrdiff_t ahead = !afar ? 0 : comes_slower(g) && plane * sizeof(REAL) % PAGE != 0 ? 2 * tiles.tile : asked_ahead(g, tiles.tile, LANES);
+    const ptrdiff_t ahead = !afar ? 0 : comes_slower(g) && !NAME(is_paged)(g) ? 2 * tiles.tile : asked_ahead(g, tiles.tile, LANES);
     const Tiles given = {0, plane, step, taps, 1, 1, 1, tiles.tile, tiles.count, tiles.tile, &nowhere, streams, ahead};
     NAME(all_outputs)(g, tiles.power, &given, places, input, copies, weight, row, bias, output);
 }
