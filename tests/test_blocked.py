@@ -166,7 +166,7 @@ TILED = [
     call((1, 4500, 7, 7), (60, 1500, 1, 1), bias=True, groups=3),
 ]
 
-# Of 768 KB and more where vectors are wide, the last on one thread, whose further outputs read what the first copied.
+# With wide vectors, of 768 KB and more, the last of less on one thread: further outputs read what the first copied.
 # Channels of the fifth are a page apart, and 16 outputs are the most that are summed from where the pixels lie.
 SHARED = [
     call((1, 33, 80, 81), (29, 33, 1, 1), bias=True),
