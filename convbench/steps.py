@@ -219,10 +219,13 @@ def _settle(fit: _Fit, prior: _Prior, level: float, several: float) -> None:
         if -strength[weakest][0] <= (several if len(fit.starts) > 1 else level):
             return
         del fit.starts[weakest]
-        # What is left of a pair of steps may now fit better a little further on.
-        for i in range(max(0, weakest - 1), min(weakest + 1, len(fit.starts))):
-            a, c = ([0, *fit.starts, len(fit.y)][k] for k in (i, i + 2))
-            fit.starts[i] = a + 1 + int(np.argmax(_gain(fit.y[a:c])))
+        # What is left of a pair of steps may now fit better a little further on: each as the other stood, so that neither has
+        # the first choice, and none where they would pass each other.
+        bounds = [0, *fit.starts, len(fit.y)]
+        pair = range(max(0, weakest - 1), min(weakest + 1, len(fit.starts)))
+        moved = [bounds[i] + 1 + int(np.argmax(_gain(fit.y[bounds[i] : bounds[i + 2]]))) for i in pair]
+        if moved == sorted(set(moved)):
+            fit.starts[pair.start : pair.stop] = moved
 
 
 def _doubt(left: np.ndarray, right: np.ndarray, points: int, noise: float, freedom: float) -> float:
