@@ -104,6 +104,7 @@ INLINE void NAME(pixels)(const int sides, const int halves, const int rows, cons
                 if (more > 0 && tap + more == after)
                     break;
                 const REAL *seen = input + tap[more].place;
+                const ptrdiff_t first_seen = column + tap[more].column;
                 /* What the piece to the right sees last: planes of many channels are more streams than the machine's own prefetcher
                    follows. */
                 if (more == 0 || step == 1)
@@ -118,7 +119,7 @@ INLINE void NAME(pixels)(const int sides, const int halves, const int rows, cons
 #endif
                 _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
                 {
-                    if (sides && (t < SIDE || t >= columns - SIDE) && (size_t)(column + tap[more].column + t * stride) >= (size_t)width)
+                    if (sides && ((t < SIDE && first_seen < -t * stride) || (t >= columns - SIDE && first_seen >= width - t * stride)))
                         continue; /* a branch, since it is always taken at the same taps: selecting zeros instead takes longer */
                     const REAL pixel = seen[t / columns * jump + t % columns * stride];
                     if (whole > 0)
@@ -186,8 +187,10 @@ INLINE void NAME(pixels)(const int sides, const int halves, const int rows, cons
     {                                                                                                                            \
         if (stride == 1)                                                                                                         \
             NAME(pixels)(1, halves, 1, columns, 1, SAME);                                                                        \
-        else                                                                                                                     \
+        else if (stride == 2)                                                                                                    \
             NAME(pixels)(1, halves, 1, columns, 2, SAME);                                                                        \
+        else                                                                                                                     \
+            NAME(pixels)(1, halves, 1, columns, stride, SAME);                                                                   \
     }
 #define UP_TO_3(f, halves, rows) f(halves, rows, 1) f(halves, rows, 2) f(halves, rows, 3)
 #define UP_TO_6(f, halves, rows) UP_TO_3(f, halves, rows) f(halves, rows, 4) f(halves, rows, 5) f(halves, rows, 6)
@@ -233,9 +236,6 @@ static void (*const NAME(pixels_of)[2 * MOST + 1][3][(MOST > 2 ? 2 : 1) * TILE +
     [6] = ENTRIES(6, UP_TO_4, UP_TO_2),
 #endif
 };
-#if VECTOR == 64
-#include "_slide.h"
-#endif
 #undef GIVEN
 #undef SAME
 
@@ -264,17 +264,6 @@ static void NAME(piece)(const Shape *g, const Plan *plan, const REAL *input, ptr
     const ptrdiff_t after = column + (columns - 1) * g->stride_x + (g->taps_x - 1) * g->dilation_x;
     const int kind = plan->sides && (column < 0 || after >= g->width) ? 2 : rows - 1;
     const ptrdiff_t place = plan->tiled ? at->part * tile_of(g) + at->on : row * pitch + column, tap = c * step + begin * g->taps_x;
-#if VECTOR == 64
-    if (slides(g, LANES)) {
-        const ptrdiff_t first = q * g->stride_x; /* column of the padded image that is seen */
-        for (int k = 0; k < outputs; k += LANES)
-            NAME(slide_of)[g->taps_x / 2 - 1][g->stride_x - 1][rows - 1][columns](
-                g->stride_y * pitch, input + at->n * image + place, g->left - first, g->left + g->width - first, taps + tap, runs, length, step,
-                packed + tap * PAIR + k, bias + k, output + at->n * out_image + k * far + p * g->out_width + q, outputs - k, far,
-                begun == NULL ? NULL : begun + k, kept == NULL ? NULL : kept + k);
-        return;
-    }
-#endif
     NAME(pixels_of)[halves][kind][columns](g->stride_x, g->stride_y * pitch, input + at->n * image + place, column, g->width, taps + tap, runs,
                                            length, step, packed + tap * NAME(width_of)(outputs), bias,
                                            output + at->n * out_image + p * g->out_width + q, outputs, far, begun, kept);

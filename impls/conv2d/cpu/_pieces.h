@@ -25,8 +25,19 @@ static ptrdiff_t room_of(ptrdiff_t outputs, ptrdiff_t lanes)
     return (vectors > pairs ? vectors : pairs) * lanes;
 }
 
-/* Rows of outputs that go together, and pieces that they are cut into, as even and as long as they can be. */
-static ptrdiff_t together(const Shape *g) { return g->out_width <= TILE / 2 ? 2 : 1; }
+/* Whether an output sees what is not in the image. */
+static int padded(const Shape *g)
+{
+    const ptrdiff_t height = (g->out_height - 1) * g->stride_y + (g->taps_y - 1) * g->dilation_y + 1;
+    const ptrdiff_t width = (g->out_width - 1) * g->stride_x + (g->taps_x - 1) * g->dilation_x + 1;
+    return g->top > 0 || g->left > 0 || height > g->height || width > g->width;
+}
+
+/* Rows of outputs that go together: two short ones fill registers, but of one alone more taps see only padding, which are left out. Six pixels
+   of less are too few to work on. */
+static ptrdiff_t together(const Shape *g) { return g->out_width <= TILE / 2 && !(TILE > 6 && padded(g)) ? 2 : 1; }
+
+/* Pieces that rows are cut into, as even and as long as they can be, and pieces of an image. */
 static ptrdiff_t parts(const Shape *g) { return (g->out_width + TILE - 1) / TILE; }
 static ptrdiff_t pieces_of(const Shape *g) { return (g->out_height + together(g) - 1) / together(g) * parts(g); }
 
@@ -94,27 +105,12 @@ static void rows_seen(const Shape *g, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t 
     *last = ((after < g->out_height ? after : g->out_height) - 1) * g->stride_y + (g->taps_y - 1) * g->dilation_y + 1;
 }
 
-#define SIDE 2 /* outputs at each end of a row of which it is asked tap by tap whether they see padding */
+#define SIDE 3 /* outputs at each end of a row of which it is asked tap by tap whether they see padding */
 static int few_at_sides(const Shape *g)
 {
     const ptrdiff_t starts = g->left + g->width - (g->taps_x - 1) * g->dilation_x; /* of outputs that see nothing right of the image */
-    return starts > 0 && (starts - 1) / g->stride_x + 1 >= g->out_width - SIDE && g->left <= SIDE * g->stride_x;
-}
-
-/* Whether a row's elements are read once for all taps that see them, for one vector of `lanes` output channels at a time. With a stride
-   half as many taps see each, and two vectors are ahead where kernels or rows are small. Half a vector of one or two would be the other
-   half's work in vain where the machine works at half its vectors' width. */
-static int slides(const Shape *g, ptrdiff_t lanes)
-{
-    const ptrdiff_t halves = (2 * g->outputs + lanes - 1) / lanes;
-    const int fit = VECTOR == 64 && halves != 1 && halves != 3 && g->dilation_x == 1 && (g->taps_x == 3 || g->taps_x == 5 || g->taps_x == 7);
-    return fit && (g->stride_x == 1 || (g->stride_x == 2 && (g->outputs <= lanes || (g->taps_x > 3 && together(g) == 1))));
-}
-
-/* Whether of what a piece of a row sees only the first and last elements, one fewer than taps, may be padding. */
-static int padded_little(const Shape *g)
-{
-    return g->left < g->taps_x && (g->out_width - 1) * g->stride_x < g->left + g->width;
+    const ptrdiff_t clear = starts > 0 ? (starts - 1) / g->stride_x + 1 : 0;
+    return clear >= g->out_width - SIDE && g->left <= SIDE * g->stride_x;
 }
 
 #define SHORT 4          /* vectors of a row up to which it is padded by vectors: three calls of the library take longer */
@@ -157,12 +153,11 @@ static Plan plan_of(Shape *g, ptrdiff_t images, ptrdiff_t groups, ptrdiff_t thre
     const ptrdiff_t width = (g->out_width - 1) * g->stride_x + (g->taps_x - 1) * g->dilation_x + 1;
     const ptrdiff_t pair = 2 * VECTOR / size, pairs = (g->outputs + pair - 1) / pair;
     const int one_tap = g->taps_y == 1 && g->taps_x == 1, strided = g->stride_y > 1 || g->stride_x > 1;
-    const int padded = g->top > 0 || g->left > 0 || height > g->height || width > g->width;
-    /* Few outputs are soon summed: without a copy in a tenth less of the time. But a copy also moves channels apart that take each other's
-       place in the cache. */
-    const int few = slides(g, pair / 2) ? padded_little(g) : pairs <= 2 && g->stride_x <= 2 && few_at_sides(g);
-    const int sides = padded && !one_tap && few && together(g) == 1 && g->height * g->width * size % SETS > 0;
-    Plan plan = {.copied = padded && !sides, .sides = sides, .step_y = 1, .step_x = 1};
+    /* Half a vector is summed at many strided places in less time than it is asked which of them are padding. And a copy also moves channels
+       apart that take each other's place in the cache. */
+    const int soon_copied = VECTOR == 64 && g->outputs <= pair / 4 && g->stride_x > 2;
+    const int sides = padded(g) && !one_tap && !soon_copied && few_at_sides(g) && together(g) == 1 && g->height * g->width * size % SETS > 0;
+    Plan plan = {.copied = padded(g) && !sides, .sides = sides, .step_y = 1, .step_x = 1};
     /* Images of strided 1x1 layers are read again for each block of outputs: many bytes in less time without what no output sees. */
     if (one_tap && strided && pairs >= 4 && images * g->channels * g->height * g->width * size >= (FITS_TILES ? PAGES : WORK))
         plan.copied = 1;

@@ -4,12 +4,10 @@
 pixels of two such vectors, or of as many as have work, AVX-512's cut in half where that will do, are summed at once in
 registers, each pixel's input broadcast to them, so that any stride, dilation and kernel costs the same; the sums are
 transposed when they are stored (register blocking with packed weights as in Georganas et al., SC'18, arXiv 1808.05567).
-With AVX-512 kernels 3, 5 or 7 taps wide, whose rows are not dilated, meet one such vector, but not for up to 8 outputs nor
-for 17 to 24: each pixel is read once for all taps of a row that see it, whose weights are in registers, and those in the
-padding are left out; so with a stride of 2 where one vector is all, or 5 or 7 taps meet rows of over seven outputs.
-Padded images are copied first, unless this leaves padding out, or two blocks of outputs are all and few outputs of a row
-see padding, and large batches for strided 1x1 layers without the places that no output sees; rows of taps that see only
-padding are left out.
+Rows and columns of taps that see only padding are left out, row by row of outputs and pixel by pixel. Padded images are
+copied first only where more than three outputs at a side of a row see padding, where planes take each other's place in the
+cache, and for strides over 2 where half a vector of outputs is all; large batches for strided 1x1 layers without the places
+that no output sees.
 Where a block's packed weights and the pixels that up to 64 tiles see come to over 1 MB, these tiles are summed over
 some of the input channels after the other, so that a core keeps both meanwhile. Where six pixels are summed at once, as
 with AVX2, they are from 128 KB on, images for 1x1 layers of over 256 KB are copied six pixels of all channels at a
