@@ -53,7 +53,8 @@ SEVERAL = 3  # and outputs of a group and more, which share them, but for
 FULL = 8, 16  # outputs, one vector and two without WIDE ones, for which packed weights are faster,
 MIDDLE = range(128, 1200)  # from so many channels up to so many;
 NOT_APART = 32  # outputs up to which fewer channels than NARROW are summed along rows with WIDE vectors, whatever the stride;
-BESIDE = 16, 700  # but along channels more outputs than so many on images of up to so many pixels;
+BESIDE = 16, 1000  # but along channels on images of up to so many pixels more outputs, wider strides or NARROW channels,
+LONG = 100  # and more outputs for kernels of more taps;
 FEW_PIXELS = 16, 32  # of an image, one and two of the widest vectors: packing weights for so few takes as long as their sums
 # In whose 32 registers of 64 bytes larger layers are mostly faster as well: along channels where there are more than NARROW
 # outputs. Along rows of more than NARROW columns sums are faster anywhere, with no more channels and strides up to APART.
@@ -223,8 +224,11 @@ def _kind(problem: Problem, instructions: str | None) -> str:
         return "1x1 layer"
     if pixels in FEW_PIXELS and images == 1:
         return "few pixels"
+    more = outputs > BESIDE[0]
+    beside = area <= BESIDE[1] and (more or stride > APART or channels == NARROW)
+    narrow = "narrow layer along channels" if beside or (more and taps > LONG) else "narrow layer"
     if wide and channels < NARROW and kernel != (1, 1) and (stride <= APART or outputs <= NOT_APART):
-        return "narrow layer along channels" if outputs > BESIDE[0] and area <= BESIDE[1] else "narrow layer"
+        return narrow
     filled = outputs > NARROW or (outputs == NARROW < channels and not wide)
     small = tables.SMALL if filled and stride <= APART else SMALL_NARROW
     if kernel == (1, 1) and stride == 1:
@@ -235,7 +239,7 @@ def _kind(problem: Problem, instructions: str | None) -> str:
         return "layer for wide vectors"
     if channels <= NARROW < columns and stride <= APART:
         if wide:
-            return "narrow layer"
+            return narrow
         laid = outputs >= LAID[0] and channels * taps >= LAID[1]
         along_rows = taps < MASSED and (stride == 1 or (columns >= BROAD and not laid))
         return "narrow layer" if along_rows else "narrow layer along channels"
