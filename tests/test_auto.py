@@ -302,8 +302,8 @@ WITH_WIDE_VECTORS = {
     "n8c445h99w99k27r3s3": "layer for wide vectors",
     **dict.fromkeys(["n8c768h3w2k768r3s3p1", "n32c96h10w10k16r3s3p2d2"], "layer for wide vectors"),
     "n1c64h8w16k64r7s7p3": "layer for wide vectors",
-    "n1c5h28w25k17r3s3p1": "narrow layer along channels",
-    **dict.fromkeys(["n1c5h27w26k17r3s3p1", "n1c5h28w25k16r3s3p1"], "narrow layer"),
+    **dict.fromkeys(["n1c5h25w40k17r3s3p1", "n1c5h60w60k9r3s3t3", "n64c8h25w40k8r3s3p1"], "narrow layer along channels"),
+    **dict.fromkeys(["n1c5h26w39k17r3s3p1", "n1c5h25w40k16r3s3p1", "n1c5h99w99k17r10s10"], "narrow layer"),
     "n1c32h14w24k256r5s5": "layer for wide vectors",
     **dict.fromkeys(["n1c128h99w99k16r1s1t2", "n1c1199h99w99k8r1s1t2"], "1x1 layer"),
     **dict.fromkeys([f"n1c{c}h62w62k56r5s5" for c in (15, 160, 161)], "layer for wide vectors"),
@@ -353,9 +353,13 @@ WITHOUT_KERNELS = {"n1c6h99w99k6r3s3t3": "small layer"}
         ("n7c445h99w99k27r3s3", "3x3 layer"),
         ("n8c445h99w99k28r3s3", "3x3 layer"),
         ("n1c64h8w16k64r7s7p3", "larger kernel on few pixels"),
-        ("n1c5h28w25k17r3s3p1", "small layer"),  # 700 pixels
-        ("n1c5h27w26k17r3s3p1", "small layer"),  # 702
-        ("n1c5h28w25k16r3s3p1", "small layer"),
+        ("n1c5h25w40k17r3s3p1", "small layer"),  # 1000 pixels
+        ("n1c5h26w39k17r3s3p1", "small layer"),  # 1014
+        ("n1c5h25w40k16r3s3p1", "small layer"),
+        ("n1c5h60w60k9r3s3t3", "small layer"),
+        ("n64c8h25w40k8r3s3p1", "narrow layer"),
+        ("n1c5h99w99k17r10s10", "narrow layer along channels"),  # 100 taps
+        ("n1c5h99w99k17r10s11", "narrow layer along channels"),
         ("n1c15h99w99k16r3s3", "large layer"),  # 40.6 million FLOPs
         ("n2c90h99w99k18r3s3t2g2", "grouped layer"),  # no fewer products by Winograd
         *dict.fromkeys(LARGER, "larger kernel").items(),  # the first on 201 pixels
