@@ -25,16 +25,18 @@ static ptrdiff_t room_of(ptrdiff_t outputs, ptrdiff_t lanes)
     return (vectors > pairs ? vectors : pairs) * lanes;
 }
 
+/* From the first row and column of a padded image that outputs see to the last. */
+static ptrdiff_t height_seen(const Shape *g) { return (g->out_height - 1) * g->stride_y + (g->taps_y - 1) * g->dilation_y + 1; }
+static ptrdiff_t width_seen(const Shape *g) { return (g->out_width - 1) * g->stride_x + (g->taps_x - 1) * g->dilation_x + 1; }
+
 /* Whether an output sees what is not in the image. */
 static int padded(const Shape *g)
 {
-    const ptrdiff_t height = (g->out_height - 1) * g->stride_y + (g->taps_y - 1) * g->dilation_y + 1;
-    const ptrdiff_t width = (g->out_width - 1) * g->stride_x + (g->taps_x - 1) * g->dilation_x + 1;
-    return g->top > 0 || g->left > 0 || height > g->height || width > g->width;
+    return g->top > 0 || g->left > 0 || height_seen(g) > g->height || width_seen(g) > g->width;
 }
 
-/* Rows of outputs that go together: two short ones fill registers, but of one alone more taps see only padding, which are left out. Six pixels
-   of less are too few to work on. */
+/* Rows of outputs that go together: two where rows are short, which fills registers; but where fourteen pixels do, half as many are enough, and a
+   padded row alone leaves out all of its taps that see only padding. */
 static ptrdiff_t together(const Shape *g) { return g->out_width <= TILE / 2 && !(TILE > 6 && padded(g)) ? 2 : 1; }
 
 /* Pieces that rows are cut into, as even and as long as they can be, and pieces of an image. */
@@ -149,8 +151,6 @@ typedef struct {
    row: *g then is that row's. */
 static Plan plan_of(Shape *g, ptrdiff_t images, ptrdiff_t groups, ptrdiff_t threads, ptrdiff_t size)
 {
-    const ptrdiff_t height = (g->out_height - 1) * g->stride_y + (g->taps_y - 1) * g->dilation_y + 1;
-    const ptrdiff_t width = (g->out_width - 1) * g->stride_x + (g->taps_x - 1) * g->dilation_x + 1;
     const ptrdiff_t pair = 2 * VECTOR / size, pairs = (g->outputs + pair - 1) / pair;
     const int one_tap = g->taps_y == 1 && g->taps_x == 1, strided = g->stride_y > 1 || g->stride_x > 1;
     /* Half a vector is summed at many strided places in less time than it is asked which of them are padding. And a copy also moves channels
@@ -162,8 +162,8 @@ static Plan plan_of(Shape *g, ptrdiff_t images, ptrdiff_t groups, ptrdiff_t thre
     if (one_tap && strided && pairs >= 4 && images * g->channels * g->height * g->width * size >= (FITS_TILES ? PAGES : WORK))
         plan.copied = 1;
     const int long_row = one_tap && (plan.copied || !strided);
-    plan.height = plan.copied ? height : g->height;
-    plan.width = plan.copied ? width : g->width;
+    plan.height = plan.copied ? height_seen(g) : g->height;
+    plan.width = plan.copied ? width_seen(g) : g->width;
     if (long_row) {
         plan.step_y = g->stride_y;
         plan.step_x = g->stride_x;
