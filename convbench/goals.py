@@ -162,6 +162,10 @@ class Goals:
         """The rows that a problem is in."""
         return [row for row in self.rows if label in row.problems]
 
+    def company(self, row: Row) -> list[Row]:
+        """The row and those that promise something together with it."""
+        return [row, *(other for overall in self.overall if row in overall.rows for other in overall.rows)]
+
     def only(self, names: tuple[str, ...]) -> tuple[Row, ...]:
         """The rows of these names, all where none is given. Raises ClickException for a name that no row has."""
         known = [row.name for row in self.rows]

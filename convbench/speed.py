@@ -153,14 +153,19 @@ def show(project: Project, store: Store, wanted: tuple[str, ...] = ()) -> str:
 
 
 def show_all(project: Project, store: Store) -> str:
-    """The report of all rows: those that this store has not whole, from where they were measured last, which it says."""
+    """The report of all rows: those that this store has not whole, from where they were measured last, which it says.
+
+    Rows that promise something together are shown from where all of them were measured, if they were anywhere.
+    """
     known = goals.load(project.benchmarks / "speed.toml")
     stores = {each: {label for label, _ in read(each.path)} for each in (store, *_others(project, store))}
     rows_of: dict[Store, list[Row]] = {store: []}
     for row in known.rows:
-        whole = [each for each, labels in stores.items() if labels >= set(row.problems)]
-        part = [each for each, labels in stores.items() if labels & set(row.problems)]
-        rows_of.setdefault((whole or part or [store])[0], []).append(row)
+        own, company = set(row.problems), {label for each in known.company(row) for label in each.problems}
+        together = [each for each, labels in stores.items() if labels >= company]
+        whole = [each for each, labels in stores.items() if labels >= own]
+        part = [each for each, labels in stores.items() if labels & own]
+        rows_of.setdefault((together or whole or part or [store])[0], []).append(row)
     return "\n".join(show(project, source, tuple(row.name for row in rows)) for source, rows in rows_of.items() if rows)
 
 

@@ -287,6 +287,22 @@ def test_rows_that_are_not_measured_now_are_shown_from_where_they_were_last(fake
     assert "not measured" not in text
 
 
+def test_rows_that_are_judged_together_are_shown_from_where_all_of_them_were_measured(fake, project):
+    """Though a later commit has measured one of them, for it cannot judge them."""
+    goals = '[[overall]]\nname = "both"\nrows = ["first", "second"]\ngoals = [{ than = "copy", geomean = 1.0 }]\n'
+    (project / "benchmarks" / "speed.toml").write_text(GOALS + goals)
+    commit(project, "together")
+    fake()
+    (project / "impls" / "kernel.py").write_text("speed = 1\n")
+    commit(project, "speed 1")
+    shown = fake("--row", "first").stdout
+    assert "not judged: no time for 1 of 2 problems" in shown
+    text = (project / "docs" / "speed.md").read_text()
+    assert text.count("Measured on") == 1
+    assert "| both" in text
+    assert "not judged" not in text
+
+
 def test_on_one_core_two_threads_are_not_measured(fake):
     fake.cores = 1
     done = fake()
