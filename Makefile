@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 .PHONY: help bench bench-full bench-gpu bench-gpu-full wheelhouse dashboard speed tune gate-proof test test-slow lint smoke overhead clean
 
 help:
-	@echo "make bench       install, measure a short selection for HEAD, publish, print the table (under ten minutes)"
+	@echo "make bench       install, measure a short selection for HEAD, publish, print the table (nine to sixteen minutes)"
 	@echo "make bench-full  the same for every cell; prints its estimate first"
 	@echo "make bench-gpu   a short selection for a machine with a CUDA device, over the libraries that are installed there: no network needed"
 	@echo "make bench-gpu-full  the same for every cell of the GPU's implementations"
