@@ -195,7 +195,7 @@ def profile_one(graph: Path | None, native: Path | None, trace: Path | None, **q
 @click.option("--again", flag_value="all", help="Measure what is there already, too.")
 @click.option("--disturbed", "again", flag_value="disturbed", help="Measure again what somebody else's work disturbed.")
 @click.option("--dirty", is_flag=True, help="Measure uncommitted changes, and keep the times in .convbench.")
-@click.option("--report", is_flag=True, help="Measure nothing, print what is stored.")
+@click.option("--report", is_flag=True, help="Measure nothing, print what was measured last, and where.")
 def measure_speed(rows: tuple[str, ...], again: Again, dirty: bool, report: bool) -> None:
     """Time ours in turn with torch, OpenCV and a copy, and hold them against the goals in benchmarks/speed.toml.
 
@@ -206,9 +206,12 @@ def measure_speed(rows: tuple[str, ...], again: Again, dirty: bool, report: bool
 
     here = project.find()
     times = speed.find_store(here, dirty)
-    failed = 0 if report else speed.run(here, times, rows, again, console())
+    if report:
+        click.echo(speed.show_all(here, times, rows))
+        return
+    failed = speed.run(here, times, rows, again, console())
     click.echo(speed.show(here, times, rows))
-    if not report and times.command == speed.COMMAND:
+    if times.command == speed.COMMAND:
         speed.publish(here, times)
         click.echo("the report of all rows is in docs/speed.md")
     if failed:

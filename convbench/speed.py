@@ -152,20 +152,22 @@ def show(project: Project, store: Store, wanted: tuple[str, ...] = ()) -> str:
     return report.text(known, rows, Times(lines), store.machine, f"{store.code}, by `{store.command}`")
 
 
-def show_all(project: Project, store: Store) -> str:
-    """The report of all rows: those that this store has not whole, from where they were measured last, which it says.
+def show_all(project: Project, store: Store, wanted: tuple[str, ...] = ()) -> str:
+    """The report of the wanted rows, or all: those that this store has not whole, from where they were measured last.
 
-    Rows that promise something together are shown from where all of them were measured, if they were anywhere.
+    Rows that promise something together are shown from where all of them were measured, if they were anywhere. Raises
+    ClickException where nothing was.
     """
     known = goals.load(project.benchmarks / "speed.toml")
-    stores = {each: {label for label, _ in read(each.path)} for each in (store, *_others(project, store))}
+    every = {each: {label for label, _ in read(each.path)} for each in (store, *_others(project, store))}
+    stores = {each: labels for each, labels in every.items() if labels} or every
     rows_of: dict[Store, list[Row]] = {store: []}
-    for row in known.rows:
+    for row in known.only(wanted):
         own, company = set(row.problems), {label for each in known.company(row) for label in each.problems}
         together = [each for each, labels in stores.items() if labels >= company]
         whole = [each for each, labels in stores.items() if labels >= own]
         part = [each for each, labels in stores.items() if labels & own]
-        rows_of.setdefault((together or whole or part or [store])[0], []).append(row)
+        rows_of.setdefault((together or whole or part or list(stores))[0], []).append(row)
     return "\n".join(show(project, source, tuple(row.name for row in rows)) for source, rows in rows_of.items() if rows)
 
 

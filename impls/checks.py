@@ -61,15 +61,15 @@ def require_one_dtype(**arrays: Any) -> None:
 def require_dtype(dtype: Any) -> None:
     """Raise TypeError for a dtype's name that no implementation supports."""
     if str(dtype) not in DTYPES:
-        raise TypeError(f"dtype must be float32 or float64, not {dtype}")
+        raise TypeError(f"dtype must be float32 or float64, by name, not {dtype!r}")
 
 
 @functools.lru_cache(maxsize=64)
 def dtype_name(dtype: Any) -> str:
     """ "float32" or "float64". Raises TypeError for a dtype that no implementation supports."""
-    name = str(dtype).removeprefix("torch.")
+    name = getattr(dtype, "__name__", str(dtype)).removeprefix("torch.")  # np.float32 itself is a class
     if name not in DTYPES:
-        raise TypeError(f"dtype must be float32 or float64 in native byte order, not {name}")
+        raise TypeError(f"the arrays' dtype must be float32 or float64 in native byte order, not {name}: convert them")
     return name
 
 

@@ -457,6 +457,7 @@ def test_an_explanation_names_its_measurement(table):
 def test_arrays_are_explained_like_their_shapes():
     assert str(impls.explain(X, W)) == str(impls.explain(X.shape, W.shape))
     assert "float64" in str(impls.explain(X.astype(float), W.astype(float)))
+    assert "float64" in str(impls.explain(X.shape, W.shape, dtype=np.float64))
     with pytest.raises(TypeError, match="dtype must be float32 or float64"):
         impls.explain(X.astype("int8"), W.astype("int8"))
     with pytest.raises(ValueError, match="do not fit groups=5"):
@@ -464,6 +465,18 @@ def test_arrays_are_explained_like_their_shapes():
 
 
 BIAS = np.ones(1, np.float32)
+
+
+@pytest.mark.parametrize("shape", [3, "abc", [[1.0], [2.0]], (1, 1.5, 5, 5)])
+def test_what_is_neither_an_array_nor_a_shape_is_refused(shape):
+    for name, arguments in (("input", (shape, W)), ("weight", (X, shape)), ("bias", (X, W, shape))):
+        with pytest.raises(TypeError, match=f"{name} must be an array, or its shape in integers, not "):
+            impls.explain(*arguments)
+
+
+@pytest.mark.parametrize(("microseconds", "text"), [(999.4, "999 us"), (999.7, "1 ms"), (1234, "1.23 ms")])
+def test_a_time_has_three_digits(microseconds, text):
+    assert choice._time(microseconds) == text
 
 
 @pytest.mark.parametrize("arguments", [(None, 2, 1), (BIAS, 2, 1), (BIAS.shape, 2, 1)], ids=["none", "array", "shape"])

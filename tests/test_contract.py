@@ -240,7 +240,7 @@ def test_unsupported(name, arguments, reason):
 
 def test_unsupported_refuses_what_nobody_supports():
     loaded = impls.load("cpu.loops")
-    with pytest.raises(TypeError, match="dtype must be float32 or float64, not float16"):
+    with pytest.raises(TypeError, match="dtype must be float32 or float64, by name, not 'float16'"):
         loaded.unsupported(X.shape, W.shape, dtype="float16")
     with pytest.raises(ValueError, match="groups must be a positive integer"):
         loaded.unsupported(X.shape, W.shape, groups=0)

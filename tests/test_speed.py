@@ -341,13 +341,16 @@ def test_failed_contenders_and_new_ones_are_measured_again(fake, project):
 
 
 def test_a_commit_of_results_or_documents_leaves_the_times_valid_and_one_of_code_does_not(fake, project):
+    assert "no times of commit" in sentence(fake("--report"))
     fake()
+    measured = git(project, "rev-parse", "HEAD")[:8]
     commit(project, "results")
     fake()
     assert fake.asked == []
     (project / "impls" / "kernel.py").write_text("faster = True\n")
     commit(project, "faster")
-    assert "no times of commit" in sentence(fake("--report"))
+    assert f"commit {measured}" in fake("--report").stdout  # where they were measured last
+    assert fake.asked == []
     fake()
     assert fake.asked == ALL
     assert len(list(project.glob("results/*/speed/*.jsonl"))) == 2

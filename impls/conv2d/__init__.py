@@ -26,6 +26,8 @@ class _Operation(types.ModuleType):
         """
         return self.cpu.auto.convolve(input, weight, bias, stride, padding, dilation, groups, exact=exact)
 
+    __call__.__qualname__ = "conv2d"  # Python's own message about a missing argument names the operation
+
 
 sys.modules[__name__].__class__ = _Operation
 

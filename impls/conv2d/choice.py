@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import functools
 import math
+import reprlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from operator import index
 from typing import Any
 
 from impls import checks, contract
@@ -129,7 +131,7 @@ class Choice:
 
 
 def _time(microseconds: float) -> str:
-    return f"{microseconds / 1000:.3g} ms" if microseconds >= 1000 else f"{microseconds:.3g} us"
+    return f"{microseconds / 1000:.3g} ms" if microseconds >= 999.5 else f"{microseconds:.3g} us"
 
 
 def _threads(count: int) -> str:
@@ -312,8 +314,15 @@ def explain(
     arrays = {name: array if hasattr(array, "dtype") else None for name, array in given.items()}
     checks.require_one_dtype(**arrays)
     dtype = next((array.dtype for array in arrays.values() if array is not None), dtype)
-    input_shape, weight_shape, bias_shape = (getattr(array, "shape", array) for array in given.values())
+    input_shape, weight_shape = _shape("input", input), _shape("weight", weight)
     asked = tables.problem(input_shape, weight_shape, stride, padding, dilation, groups, dtype)
     if bias is not None:
-        checks.require_bias(bias_shape, asked.weight[0])
+        checks.require_bias(_shape("bias", bias), asked.weight[0])
     return choose(asked, threads(), exact)
+
+
+def _shape(name: str, array: Any) -> tuple[int, ...]:
+    try:
+        return tuple(int(index(length)) for length in getattr(array, "shape", array))
+    except TypeError:
+        raise TypeError(f"{name} must be an array, or its shape in integers, not {reprlib.repr(array)}") from None
