@@ -206,12 +206,13 @@ def measure_speed(rows: tuple[str, ...], again: Again, dirty: bool, report: bool
 
     here = project.find()
     times = speed.find_store(here, dirty)
+    kept_apart = times.command != speed.COMMAND
     if report:
-        click.echo(speed.show_all(here, times, rows))
+        click.echo((speed.show if kept_apart else speed.show_all)(here, times, rows))
         return
     failed = speed.run(here, times, rows, again, console())
     click.echo(speed.show(here, times, rows))
-    if times.command == speed.COMMAND:
+    if not kept_apart:
         speed.publish(here, times)
         click.echo("the report of all rows is in docs/speed.md")
     if failed:

@@ -159,15 +159,15 @@ def show_all(project: Project, store: Store, wanted: tuple[str, ...] = ()) -> st
     ClickException where nothing was.
     """
     known = goals.load(project.benchmarks / "speed.toml")
-    every = {each: {label for label, _ in read(each.path)} for each in (store, *_others(project, store))}
-    stores = {each: labels for each, labels in every.items() if labels} or every
+    stores = {each: {label for label, _ in read(each.path)} for each in (store, *_others(project, store))}
+    somewhere = [each for each, labels in stores.items() if labels] or [store]
     rows_of: dict[Store, list[Row]] = {store: []}
     for row in known.only(wanted):
         own, company = set(row.problems), {label for each in known.company(row) for label in each.problems}
         together = [each for each, labels in stores.items() if labels >= company]
         whole = [each for each, labels in stores.items() if labels >= own]
         part = [each for each, labels in stores.items() if labels & own]
-        rows_of.setdefault((together or whole or part or list(stores))[0], []).append(row)
+        rows_of.setdefault((together or whole or part or somewhere)[0], []).append(row)
     return "\n".join(show(project, source, tuple(row.name for row in rows)) for source, rows in rows_of.items() if rows)
 
 

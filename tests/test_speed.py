@@ -364,6 +364,10 @@ def test_times_with_huge_pages_are_kept_apart_and_not_published(fake, project, m
     monkeypatch.delenv("THP_MEM_ALLOC_ENABLE")
     fake()
     assert len(list(project.glob("results/*/speed/*.jsonl"))) == 2
+    (project / "impls" / "kernel.py").write_text("faster = True\n")
+    commit(project, "faster")
+    monkeypatch.setenv("THP_MEM_ALLOC_ENABLE", "1")
+    assert "no times of commit" in sentence(fake("--report"))  # those of small pages are no answer
 
 
 @pytest.mark.parametrize("name", ["impls/kernel.py", "impls/new.py", "benchmarks/speed.py", "meson.build"])
