@@ -58,19 +58,23 @@ def require_one_dtype(**arrays: Any) -> None:
         raise TypeError(f"{', '.join(most)} and {last} must have one dtype, not {words}")
 
 
-def require_dtype(dtype: Any) -> None:
-    """Raise TypeError for a dtype's name that no implementation supports."""
-    if str(dtype) not in DTYPES:
-        raise TypeError(f"dtype must be float32 or float64, by name, not {dtype!r}")
-
-
 @functools.lru_cache(maxsize=64)
 def dtype_name(dtype: Any) -> str:
-    """ "float32" or "float64". Raises TypeError for a dtype that no implementation supports."""
-    name = getattr(dtype, "__name__", str(dtype)).removeprefix("torch.")  # np.float32 itself is a class
+    """ "float32" or "float64", of an array's dtype or its name. Raises TypeError for one that no implementation supports."""
+    name = _name(dtype)
     if name not in DTYPES:
-        raise TypeError(f"the arrays' dtype must be float32 or float64 in native byte order, not {name}: convert them")
+        raise TypeError(f"dtype must be float32 or float64 in native byte order, not {name}: convert the arrays")
     return name
+
+
+def require_float32(dtype: Any) -> None:
+    """Raise TypeError for another dtype, where an operation's results are float32 and nothing else."""
+    if (name := _name(dtype)) != "float32":
+        raise TypeError(f"dtype must be float32, not {name}")
+
+
+def _name(dtype: Any) -> str:
+    return getattr(dtype, "__name__", str(dtype)).removeprefix("torch.")  # np.float32 itself is a class
 
 
 def plain(**settings: Any) -> tuple[Any, ...]:

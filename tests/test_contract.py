@@ -240,7 +240,7 @@ def test_unsupported(name, arguments, reason):
 
 def test_unsupported_refuses_what_nobody_supports():
     loaded = impls.load("cpu.loops")
-    with pytest.raises(TypeError, match="dtype must be float32 or float64, by name, not 'float16'"):
+    with pytest.raises(TypeError, match="dtype must be float32 or float64 in native byte order, not float16"):
         loaded.unsupported(X.shape, W.shape, dtype="float16")
     with pytest.raises(ValueError, match="groups must be a positive integer"):
         loaded.unsupported(X.shape, W.shape, groups=0)
@@ -251,6 +251,8 @@ def test_unsupported_refuses_what_nobody_supports():
     [
         ({"groups": 1}, {"groups": 2}, "groups=2: only groups=1 is supported"),
         ({"dtype": "float32"}, {"dtype": "float64"}, "dtype=float64: only dtype=float32 is supported"),
+        ({"dtype": "float32"}, {"dtype": np.float64}, "dtype=float64: only dtype=float32 is supported"),
+        ({"dtype": "float32"}, {"dtype": W.dtype}, None),
         ({"stride": 2}, {"stride": 1}, "stride=(1, 1): only stride=2 is supported"),
         ({"stride": {1, 2}}, {"stride": 3}, "stride=(3, 3): only stride=1 or 2 is supported"),
         ({"stride": {1, 2}}, {"stride": (1, 2)}, None),

@@ -186,7 +186,7 @@ def test_unsupported_gives_the_same_error_as_the_call(bad, available):
 def test_everything_is_supported(operation, name):
     shapes = (X.shape, W.shape) if operation == TRANSPOSE else (G.shape, J.shape, W.shape)
     assert load(operation, name).unsupported(*shapes, dtype="float64") is None
-    with pytest.raises(TypeError, match="dtype must be float32 or float64, by name, not 'float16'"):
+    with pytest.raises(TypeError, match="dtype must be float32 or float64 in native byte order, not float16"):
         load(operation, name).unsupported(*shapes, dtype="float16")
 
 

@@ -50,13 +50,13 @@ def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = c
     return adam_step  # by this name, Python's own message about a missing argument names the operation
 
 
-def unsupported(limits: Mapping[str, Any], shape: tuple[int, ...], dtype: str = "float32") -> str | None:
+def unsupported(limits: Mapping[str, Any], shape: tuple[int, ...], dtype: Any = "float32") -> str | None:
     """Say in words which argument is outside `limits`, or None. Raises as a call would for arguments nobody supports.
 
     shape: that of all four arrays.
     """
-    checks.require_dtype(dtype)
-    return checks.outside(limits, {"dtype": str(dtype)})
+    dtype = checks.dtype_name(dtype)
+    return checks.outside(limits, {"dtype": dtype})
 
 
 def _place(name: str, array: Any, owner: str) -> int:

@@ -110,13 +110,13 @@ def unsupported(
     padding: int | Pair | str = 0,
     dilation: int | Pair = 1,
     groups: int = 1,
-    dtype: str = "float32",
+    dtype: Any = "float32",
 ) -> str | None:
     """Say in words which argument is outside `limits`, or None. Raises as a call would for arguments nobody supports."""
-    checks.require_dtype(dtype)
+    dtype = checks.dtype_name(dtype)
     settings = checks.plain(stride=stride, padding=padding, dilation=dilation, groups=groups)
     found = geometry(tuple(input_shape), tuple(weight_shape), *settings)
-    return outside(limits, tuple(weight_shape), found.stride, found.dilation, settings[3], str(dtype))
+    return outside(limits, tuple(weight_shape), found.stride, found.dilation, settings[3], dtype)
 
 
 def outside(

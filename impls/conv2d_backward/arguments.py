@@ -55,14 +55,14 @@ def unsupported(
     padding: int | Pair | str = 0,
     dilation: int | Pair = 1,
     groups: int = 1,
-    dtype: str = "float32",
+    dtype: Any = "float32",
 ) -> str | None:
     """Say in words which argument is outside `limits`, or None. Raises as a call would for arguments nobody supports."""
-    checks.require_dtype(dtype)
+    dtype = checks.dtype_name(dtype)
     settings = checks.plain(stride=stride, padding=padding, dilation=dilation, groups=groups)
     found = _geometry(tuple(grad_output_shape), tuple(input_shape), tuple(weight_shape), settings)
     actual = {"kernel": tuple(weight_shape[2:]), "stride": found.stride, "dilation": found.dilation}
-    return checks.outside(limits, {**actual, "groups": settings[3], "dtype": str(dtype)})
+    return checks.outside(limits, {**actual, "groups": settings[3], "dtype": dtype})
 
 
 def _geometry(

@@ -74,14 +74,14 @@ def unsupported(
     output_padding: int | Pair = 0,
     groups: int = 1,
     dilation: int | Pair = 1,
-    dtype: str = "float32",
+    dtype: Any = "float32",
 ) -> str | None:
     """Say in words which argument is outside `limits`, or None. Raises as a call would for arguments nobody supports."""
-    checks.require_dtype(dtype)
+    dtype = checks.dtype_name(dtype)
     settings = checks.plain(stride=stride, padding=padding, output_padding=output_padding, groups=groups, dilation=dilation)
     found = geometry(tuple(input_shape), tuple(weight_shape), *settings)
     actual = {name: getattr(found, name) for name in ("stride", "output_padding", "dilation")}
-    return checks.outside(limits, {**actual, "kernel": tuple(weight_shape[2:]), "groups": settings[3], "dtype": str(dtype)})
+    return checks.outside(limits, {**actual, "kernel": tuple(weight_shape[2:]), "groups": settings[3], "dtype": dtype})
 
 
 def output_shape(

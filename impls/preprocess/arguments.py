@@ -64,17 +64,16 @@ def unsupported(
     region_shape: tuple[int, int],
     kernel: tuple[int, int] = (3, 3),
     size: int = 128,
-    dtype: str = "float32",
+    dtype: Any = "float32",
 ) -> str | None:
     """Say in words which argument is outside `limits`, or None. Raises as a call would for arguments nobody supports.
 
     image_shape, region_shape: height and width in pixels.
     """
-    if str(dtype) != "float32":
-        raise TypeError(f"dtype must be float32, not {dtype}")
+    checks.require_float32(dtype)
     _size(size)
     _require_inside(0, Region(0, 0, *region_shape), image_shape)
-    return checks.outside(limits, {"kernel": tuple(kernel), "dtype": str(dtype)})
+    return checks.outside(limits, {"kernel": tuple(kernel), "dtype": "float32"})
 
 
 def fit(region: Region, size: int) -> tuple[int, int]:

@@ -67,15 +67,14 @@ def unsupported(
     bands: Sequence[int] = BANDS,
     scale: float = SCALE,
     workers: int = 1,
-    dtype: str = "float32",
+    dtype: Any = "float32",
     compression: str = "none",
 ) -> str | None:
     """Say in words what of tiles (N, C, H, W) is outside `limits`, or None. Raises as a call would for what nobody supports.
 
     dtype: the batch's. compression: the tiles', "none", "deflate" or "lzw" for example.
     """
-    if str(dtype) != "float32":
-        raise TypeError(f"dtype must be float32, not {dtype}")
+    checks.require_float32(dtype)
     if len(tiles_shape) != 4 or min(tiles_shape) < 1:
         raise ValueError(f"tiles must have a shape (N, C, H, W) without zeros, not {tiles_shape}")
     _, count, height, width = tiles_shape

@@ -53,12 +53,11 @@ def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = c
     return train_step  # by this name, Python's own message about a missing argument names the operation
 
 
-def unsupported(limits: Mapping[str, Any], network: str, dtype: str = "float32") -> str | None:
+def unsupported(limits: Mapping[str, Any], network: str, dtype: Any = "float32") -> str | None:
     """Say in words which argument is outside `limits`, or None. Raises as a call would for arguments nobody supports."""
     shapes(network)
-    if str(dtype) != "float32":
-        raise TypeError(f"dtype must be float32, not {dtype}")
-    return checks.outside(limits, {"network": network, "dtype": str(dtype)})
+    checks.require_float32(dtype)
+    return checks.outside(limits, {"network": network, "dtype": "float32"})
 
 
 def shapes(network: str) -> tuple[tuple[int, ...], ...]:
