@@ -34,6 +34,12 @@ class Block:
         """The same by the name that timeit.Timer has: whoever samples an asv benchmark by itself calls this."""
         return self(number)
 
+    def reservation(self) -> str | None:
+        """What has to be known of the times, in words; None where nothing has."""
+        if self.held_back:
+            return f"{self.held_back} held the device's clock back while this was measured"
+        return self.remark
+
 
 @dataclass(frozen=True)
 class Plan:

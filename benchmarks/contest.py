@@ -88,7 +88,8 @@ class Contest:
         return clock.in_turn(blocks, seconds, least, self.measured, undecided, doubt.MOST)
 
     def results(self) -> list[dict[str, Any]]:
-        """A result for each in the order of entrance: status, samples and errors or the reason, and what it declares.
+        """A result for each in the order of entrance: status, samples and errors, the reason why not or a reservation, and
+        what it declares.
 
         One whose last timed output is wrong has no time.
         """
@@ -97,6 +98,8 @@ class Contest:
                 errors = ready.verify(ready.block.output)
                 errors.pop("called", None)
                 self._results[name] |= {"status": "ok", "samples": self.measured[name].samples, **errors}
+                if reservation := ready.block.reservation():
+                    self._results[name]["reason"] = reservation
             except Exception as error:
                 self._fail(name, f"{type(error).__name__}: after timing: {error}")
         return list(self._results.values())

@@ -9,14 +9,15 @@ import contextlib
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 from benchmarks.clock import Block, Wall, no_garbage_collection
 
 MOST = 200  # calls that are queued at a time: a device takes about a thousand launches before the host has to wait
 LONGEST = 0.1  # seconds that a device is kept waiting for them
-FASTEST = 2e9  # clock ticks a second, at most
+FASTEST = 2e9  # clock ticks a second, as far as is known: a device that has more waits less, and is asked to wait longer
+PAUSE = 1e-3  # seconds between two questions what holds a device back
 # https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
 HELD_BACK = {
     0x4: "its power cap",
@@ -201,8 +202,18 @@ class Queued(Block):
             marks.append(device.mark())
         queued = not device.happened(marks[0])
         self.launching = (perf_counter() - start) / number
-        self.held_back = self.held_back or device.held_back()  # while it works: idle, it has nothing to hold back
+        self._watch(marks[0], marks[-1])
         return sum(device.between(*pair) for pair in zip(marks[::2], marks[1::2], strict=True)), queued
+
+    def _watch(self, first: Any, last: Any) -> None:
+        """Ask what holds the device back from the first call to the last: waiting before and idle behind, it is not."""
+        while not self.device.happened(first):
+            sleep(PAUSE)
+        while not self.held_back:
+            self.held_back = self.device.held_back()
+            if self.device.happened(last):
+                break
+            sleep(PAUSE)
 
 
 class Launched(Wall):

@@ -79,14 +79,14 @@ class CheckedTime(_Recorded, TimeBenchmark):
         if cell.block.held_back:
             cell.block.held_back = None
             samples, number = self.benchmark_timing(cell.block, least, most, enough, warmup, self.number, 1)
-        remark = cell.block.remark
-        if cause := cell.block.held_back:
-            remark = f"{cause} held the device's clock back while this was measured, twice"
+        reservation = cell.block.reservation()
+        if cell.block.held_back:
+            reservation = f"{reservation}, twice"
         clocks = {"device": device.facts(cell.arrays)} if cell.on_device else {}  # before it has had time to rest
         facts = cell.verify(cell.block.output) | clocks
         self.line.close(
             "ok",
-            remark,
+            reservation,
             samples=[float(f"{sample:.6g}") for sample in samples],
             number=number,
             called=round(cell.called + self.called + facts.pop("called", 0.0), 6),

@@ -7,6 +7,7 @@ import statistics
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -133,6 +134,23 @@ def test_nobody_is_left_out_for_a_few_calls():
     ready.leave_out(["slow at first", "slow too long", "slow", "not there"], 3.0)
     assert list(ready.ready) == ["fast", "slow at first", "slow, not a rival"]
     assert ready._results["slow"]["reason"] == "left out: a call takes 30 times as long as the fastest's"
+
+
+def test_what_has_to_be_known_of_times_stands_beside_them():
+    """On a device, launches that could not be left out of the time, or a clock that was held back."""
+    entered = contest.Contest.__new__(contest.Contest)
+    entered.ready, entered._results = {}, {}
+    said = {"quiet": {}, "late": {"remark": "launches"}, "hot": {"remark": "launches", "held_back": "its temperature"}}
+    for name, reservations in said.items():
+        entered.ready[name] = SimpleNamespace(block=clock.Block(), verify=lambda output: {})
+        vars(entered.ready[name].block).update(reservations)
+        entered._results[name] = {"name": name}
+    entered.measured = dict.fromkeys(said, clock.Measurement([1.0], 1, 1.0))
+    assert [(each["status"], each.get("reason")) for each in entered.results()] == [
+        ("ok", None),
+        ("ok", "launches"),
+        ("ok", "its temperature held the device's clock back while this was measured"),
+    ]
 
 
 # The calls themselves

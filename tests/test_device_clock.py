@@ -22,14 +22,17 @@ class Books(Device):
     """
 
     def __init__(self, work, launch, waits=False, capped=0):
-        """capped: how many times it says that its power cap slows it, when it is asked at work."""
+        """capped: how many times it says that its power cap slows it, when it is asked while it works."""
         self.work, self.launch, self.waits, self.capped = work, launch, waits, capped
         self.host = self.done = 0.0
-        self.queue = []
+        self.queue, self.busy = [], []
 
     def put(self, what, seconds):
         self.queue.append(what)
-        self.done = max(self.done, self.host) + seconds
+        start = max(self.done, self.host)
+        self.done = start + seconds
+        if what in ("call", "flush"):
+            self.busy.append((start, self.done))
         return self.done
 
     def call(self):
@@ -62,7 +65,7 @@ class Books(Device):
         raise LookupError("it has no other name")
 
     def held_back(self):
-        if self.host >= self.done or not self.capped:
+        if not self.capped or not any(start <= self.host < end for start, end in self.busy):
             return None
         self.capped -= 1
         return "its power cap"
@@ -78,6 +81,7 @@ class Host:
 def the_host_has_the_clock_of_the_books():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(device, "perf_counter", lambda: Host.books.host)
+        patch.setattr(device, "sleep", lambda seconds: setattr(Host.books, "host", Host.books.host + seconds))
         yield
 
 
@@ -167,6 +171,17 @@ def test_a_cell_whose_clock_is_held_back_is_measured_once_more_and_then_marked(c
     ((status, reason),) = said
     assert status == "ok"
     assert reason is remark is None or reason.startswith(remark)
+
+
+@given(st.integers(1, 700), st.floats(1e-6, 1e-2), st.floats(1e-6, 1e-4), st.booleans())
+@settings(deadline=None)
+def test_a_device_is_asked_during_its_calls_and_not_while_it_waits_for_them(number, work, launch, cold):
+    books = Books(work, launch, capped=10**9)
+    block = queued(books, cold=cold)
+    block(number)
+    # What is over before anybody asks again is not known.
+    known = min(number, device.MOST)
+    assert block.held_back or known * work + cold * (known - 1) * 1e-3 < 1.01 * device.PAUSE
 
 
 def test_calls_by_the_hosts_clock_are_marked_too():
