@@ -109,12 +109,19 @@ def check_names(benchmarks: dict[str, dict[str, Any]], patterns: Iterable[str]) 
             raise click.ClickException(f"no implementation is called {pattern!r}; there is {', '.join(near)}")
 
 
-def missing(cells: Iterable[Cell], benchmarks: dict[str, dict[str, Any]], file: Path | None) -> list[Cell]:
-    """Those without a figure or a deliberate reason in a results file; failed ones are measured again."""
+def missing(
+    cells: Iterable[Cell], benchmarks: dict[str, dict[str, Any]], file: Path | None, named: bool = False
+) -> list[Cell]:
+    """Those without a figure or a deliberate reason in a results file; failed ones are measured again.
+
+    So is, of implementations that are asked for by name, what was left out for want of something that may be there by now.
+    """
     if file is None or not file.is_file():
         return list(cells)
     run = results.load(file, benchmarks)
     settled = run.cells.status.isin(["ok", "skipped"])
+    if named:
+        settled &= ~run.cells.reason.astype("string").str.match("unavailable: |no input: ").fillna(False).astype(bool)
     there = set(zip(run.cells.benchmark[settled], run.cells.params[settled], strict=True))
     return [cell for cell in cells if cell not in there]
 

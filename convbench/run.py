@@ -168,7 +168,8 @@ class _Session:
         if self.request.again:
             return cells
         try:
-            return plan.missing(cells, built.known, built.file(self.place.stored, commit))
+            named = bool(self.request.selection.implementations)
+            return plan.missing(cells, built.known, built.file(self.place.stored, commit), named)
         except results.Unreadable as error:
             raise click.ClickException(f"{error}; move it away and the commit is measured anew") from None
 

@@ -278,6 +278,11 @@ def test_failed_ones_are_missing_and_skipped_ones_are_not(tmp_path):
     cells = select(suite=suite)
     assert [params[1] for _, params in plan.missing(cells, suite, path)] == ["'silent'", "'failed'", "'reported'", "'absent'"]
     assert plan.missing(cells[:2], suite, path) == []
+    for reason, again in (("unavailable: no device", True), ("no input: not there", True), ("unsupported: groups=2", False)):
+        more = {"benchmark": CONV, "params": ["'cpu.loops'", "'skipped'"], "status": "skipped", "reason": reason}
+        results.side_file(path).write_text("\n".join([lines[0], json.dumps(more), *lines[2:]]))
+        assert plan.missing(cells[:2], suite, path) == []
+        assert plan.missing(cells[:2], suite, path, named=True) == (cells[1:2] if again else [])
     # Another version is another measurement: nothing of it is there.
     newer = {CONV: {**suite[CONV], "version": "2"}}
     assert plan.missing(cells, newer, path) == cells
