@@ -22,9 +22,9 @@ class _Cells:
     """One implementation and one problem a cell, of one operation.
 
     The implementation is the first parameter, so that asv's pages overlay them. A class names its second parameter, `axis`,
-    and gives the problem for each of its values; `quick` are the values that a short run measures. What readers of results
-    need travels as attributes of its function: asv copies those of functions, not of classes, into benchmarks.json, so every
-    class has a copy of its own.
+    and gives the problem for each of its values; `quick` are the values that a short run measures; `baseline` is whom all
+    are compared with, the operation's where a class names nobody. What readers of results need travels as attributes of its
+    function: asv copies those of functions, not of classes, into benchmarks.json, so every class has a copy of its own.
     """
 
     operation = "conv2d"
@@ -32,6 +32,7 @@ class _Cells:
     axis = "problem"
     problems: Mapping = types.MappingProxyType({})
     quick: tuple = ()
+    baseline: str | None = None
     params: tuple
     param_names: tuple
     version = "1"  # asv drops a class's old results when it changes: raise it when what a cell means changes
@@ -51,7 +52,7 @@ class _Cells:
         own.axis = cls.axis  # type: ignore[attr-defined]
         own.quick = [repr(value) for value in cls.quick]  # type: ignore[attr-defined]
         own.implementations = cell.declarations(cls.operation)  # type: ignore[attr-defined]
-        own.baseline = cell.kind(cls.operation).baseline  # type: ignore[attr-defined]
+        own.baseline = cls.baseline or cell.kind(cls.operation).baseline  # type: ignore[attr-defined]
         setattr(cls, name, own)
 
     def setup(self, implementation, value, *further):
