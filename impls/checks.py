@@ -26,20 +26,44 @@ def together(*arguments: Any) -> tuple[Any, ...]:
 
 
 def belongs(owner: str) -> Callable[[Any], bool]:
-    """Make the test of whether something is an array of its owner, "numpy", "cupy" or "torch"."""
+    """Make the test of whether something is an array of its owner, "numpy", "cupy" or "torch".
+
+    A kernel of CuPy's runs on the current device, and another's memory may be out of its reach.
+    """
     if owner == "numpy":
         # A masked array is one by class and another by what it means.
         return lambda array: (
             type(array) is np.ndarray or (isinstance(array, np.ndarray) and not isinstance(array, np.ma.MaskedArray))
         )
-    return lambda array: type(array).__module__.partition(".")[0] == owner and getattr(array, "is_cuda", owner == "cupy")
+    if owner == "cupy":
+        return lambda array: _maker(array) == owner and array.device.id == _current(array.device).id
+    return lambda array: _maker(array) == owner and getattr(array, "is_cuda", False)
 
 
 def require_arrays(owner: str, **arrays: Any) -> None:
-    """Raise TypeError for the first that is not an array of its owner; a bias may be None."""
+    """Raise TypeError for the first that is not an array of its owner, and ValueError for one of CuPy's on a device that is
+    not the current one; a bias may be None.
+    """
     for name, array in arrays.items():
-        if not belongs(owner)(array) and not (array is None and name == "bias"):
-            raise TypeError(f"{name} must be {OWNERS[owner]}, not {type(array).__name__}")
+        if belongs(owner)(array) or (array is None and name == "bias"):
+            continue
+        if owner == _maker(array) == "cupy":
+            place = array.device
+            raise ValueError(
+                f"{name} is on device {place.id}, and the current one is {_current(place).id}: "
+                f"have all arrays on one, and call under `with cupy.cuda.Device({place.id}):`"
+            )
+        raise TypeError(f"{name} must be {OWNERS[owner]}, not {type(array).__name__}")
+
+
+def _maker(array: Any) -> str:
+    """The package of an array's class."""
+    return type(array).__module__.partition(".")[0]
+
+
+def _current(device: Any) -> Any:
+    """The device that is CuPy's current one, from any: it is what the class makes of nothing, and no library is imported."""
+    return type(device)()
 
 
 def require_apart(places: Iterable[tuple[int, int, str]]) -> None:

@@ -22,7 +22,7 @@ FOLDER = Path(__file__).parent
 
 # What to install where an import fails, by the missing module's first name.
 CURES = {
-    "cupy": "install CuPy for your CUDA: pip install cupy-cuda13x",
+    "cupy": "install CuPy for your CUDA, with the libraries it calls: pip install cupy-cuda13x[ctk]",
     "cv2": "pip install opencv-python-headless",
     "numba": "pip install numba",
     "PIL": "pip install pillow",

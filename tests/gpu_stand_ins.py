@@ -34,10 +34,18 @@ C_TYPES = {"T*": ctypes.c_void_p, "int": ctypes.c_int, "long long": ctypes.c_lon
 NUMPY_TYPES = {"int": np.int32, "long long": np.int64}
 
 
+class Place:
+    """A device by its number; of no number, the current one."""
+
+    def __init__(self, number=0):
+        self.id = number
+
+
 class Array(np.ndarray):
     """A NumPy array that refuses what a CuPy array refuses: to be mixed with NumPy's, or passed to NumPy's functions."""
 
     __module__ = "cupy"
+    device = Place()
 
     def __array_ufunc__(self, ufunc, method, *inputs, **keywords):
         return lift(getattr(ufunc, method))(*inputs, **keywords)

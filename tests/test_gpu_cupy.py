@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from gpu_problems import DTYPES, LABELS, SETTINGS, judge, lying_anyhow, outside, whole_numbers
-from gpu_stand_ins import cupy_on_numpy, on_numpy, replaced
+from gpu_stand_ins import Array, Place, cupy_on_numpy, on_numpy, replaced
 
 import impls
 from benchmarks import inputs
@@ -100,6 +100,17 @@ def test_stand_in_refuses_what_cupy_refuses(name, load):
     input, weight, _ = whole_numbers("float32", load(name).limits)
     with pytest.raises(TypeError, match=r"^input must be a CuPy array, not ndarray$"):
         load(name)(input, weight)
+
+
+@pytest.mark.parametrize("which", ["input", "weight", "bias"])
+@pytest.mark.parametrize("name", NAMES)
+def test_an_array_on_another_device_is_refused_before_a_kernel_reads_it(name, which, load):
+    arrays = dict(zip(("input", "weight", "bias"), whole_numbers("float32", load(name).limits), strict=True))
+    arrays = {one: array.view(Array) for one, array in arrays.items()}
+    arrays[which].device = Place(1)
+    said = rf"^{which} is on device 1, and the current one is 0: .* `with cupy\.cuda\.Device\(1\):`$"
+    with pytest.raises(ValueError, match=said):
+        load(name)(**arrays)
 
 
 def test_stand_in_refuses_numpy_in_the_middle():

@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -44,6 +45,22 @@ def test_cupy_without_a_device(monkeypatch):
             require_cupy("gpu.mine")
 
 
+@pytest.mark.parametrize("error", [RuntimeError("no libnvrtc.so.13"), ImportError("libnvrtc.so.12: cannot open"), None])
+def test_cupy_without_a_compiler(error, monkeypatch):
+    def version():
+        if error:
+            raise error
+        return 13, 0
+
+    with replaced(cupy_on_numpy()) as modules:
+        monkeypatch.setattr(modules["cupy"].cuda, "nvrtc", SimpleNamespace(getVersion=version), raising=False)
+        if error is None:
+            require_cupy("gpu.mine")
+        else:
+            with pytest.raises(impls.Unavailable, match=r"^gpu\.mine needs NVRTC, .* pip install cupy-cuda13x\[ctk\]$"):
+                require_cupy("gpu.mine")
+
+
 @pytest.mark.parametrize(
     ("built", "words"),
     [
@@ -58,6 +75,9 @@ def test_torch_without_a_device(built, words, monkeypatch):
         require_torch("gpu.mine")
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     assert require_torch("gpu.mine") is None
+    monkeypatch.setattr("torch.backends.cudnn.flags", lambda enabled, benchmark, deterministic, allow_tf32: None)
+    with pytest.raises(impls.Unavailable, match=r"^gpu\.mine needs a torch whose cuDNN .*: pip install torch.* or later$"):
+        require_torch("gpu.mine")
 
 
 # On a device

@@ -1,15 +1,17 @@
-"""Whether a CUDA device is within reach of CuPy or torch, for the implementations that need one.
+"""Whether CuPy or torch has a CUDA device within reach and what it takes to use it, for the implementations that need one.
 
 Each library is imported where it is asked about; one that is not installed is worded by impls.load.
 """
 
 from __future__ import annotations
 
+import inspect
+
 from impls.contract import CURES, Unavailable
 
 
 def require_cupy(name: str) -> None:
-    """Raise Unavailable, for the implementation called `name`, where CuPy sees no CUDA device."""
+    """Raise Unavailable, for the implementation called `name`, where CuPy sees no CUDA device or cannot compile for it."""
     import cupy
 
     try:
@@ -18,10 +20,15 @@ def require_cupy(name: str) -> None:
         raise Unavailable(f"{name} needs a CUDA device and NVIDIA's driver; CuPy says {error}") from error
     if not count:
         raise Unavailable(f"{name} needs a CUDA device; CuPy sees none here")
+    if compiler := getattr(cupy.cuda, "nvrtc", None):
+        try:
+            compiler.getVersion()
+        except Exception as error:  # CuPy's own wheel brings none, and each version says so by another class
+            raise Unavailable(f"{name} needs NVRTC, NVIDIA's compiler, which CuPy does not find; {CURES['cupy']}") from error
 
 
 def require_torch(name: str) -> None:
-    """Raise Unavailable, for the implementation called `name`, where torch sees no CUDA device."""
+    """Raise Unavailable, for the implementation called `name`, where torch sees no CUDA device or cannot pin a precision."""
     import torch
 
     if not torch.cuda.is_available():
@@ -31,3 +38,8 @@ def require_torch(name: str) -> None:
                 f"{CURES['torch']} as https://pytorch.org/get-started/locally says for CUDA"
             )
         raise Unavailable(f"{name} needs a CUDA device and NVIDIA's driver; torch sees none here")
+    if "fp32_precision" not in inspect.signature(torch.backends.cudnn.flags).parameters:
+        raise Unavailable(
+            f"{name} needs a torch whose cuDNN can be told the precision of float32, which {torch.__version__} cannot: "
+            f"{CURES['torch']} or later"
+        )
