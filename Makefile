@@ -4,13 +4,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help bench bench-full bench-gpu bench-gpu-full wheelhouse dashboard speed tune gate-proof test test-slow lint smoke overhead clean
+.PHONY: help bench bench-full bench-gpu bench-gpu-full device wheelhouse dashboard speed tune gate-proof test test-slow lint smoke overhead clean
 
 help:
 	@echo "make bench       install, measure a short selection for HEAD, publish, print the table (nine to sixteen minutes)"
 	@echo "make bench-full  the same for every cell; prints its estimate first"
 	@echo "make bench-gpu   a short selection for a machine with a CUDA device, over the libraries that are installed there: no network needed"
-	@echo "make bench-gpu-full  the same for every cell of the GPU's implementations"
+	@echo "make bench-gpu-full  the same for every cell of the GPU's implementations, of all operations"
 	@echo "make wheelhouse  fetch what such a machine lacks, for its Python (GPU_PYTHON=3.12), to be carried there with the checkout"
 	@echo "make dashboard   publish what is stored and serve it, asv's pages needing no network: npm fetches what they take from others once"
 	@echo "make speed       install, time ours in turn with torch, OpenCV and a copy, hold them against the goals, write docs/speed.md"
@@ -49,6 +49,9 @@ GPU_PYTHON ?= 3.12
 GPU_VENV := .venv-gpu
 GPU_BIN := $(GPU_VENV)/bin
 
+# Meson is a program, and lies where PYTHON does if that is of a virtual environment which nobody activated.
+GPU_PATH = PATH="$(CURDIR)/$(GPU_BIN):$$(dirname "$$(command -v $(PYTHON))"):$$PATH"
+
 # Where PYTHON is of a virtual environment itself, the new one would see what lies below both and not what is installed there.
 define BELOW
 import sys
@@ -57,6 +60,22 @@ for folder in sys.path:
         print(f"import site; site.addsitedir({folder!r})")
 endef
 export BELOW
+
+define DEVICE
+import sys
+try:
+    import cupy, torch
+    seen = {"CuPy": cupy.cuda.runtime.getDeviceCount() > 0, "torch": torch.cuda.is_available()}
+except Exception as error:
+    sys.exit(f"make bench-gpu measures a CUDA device, by CuPy and torch of {sys.executable}, and here {error}; name another with PYTHON=")
+if blind := " and ".join(name for name, sees in seen.items() if not sees):
+    sys.exit(f"make bench-gpu measures a CUDA device, and {blind} of {sys.executable} sees none; make bench measures the CPU")
+endef
+export DEVICE
+
+# Before anything is installed or stored: a run without a device would leave its empty results as the newest.
+device:
+	@$(PYTHON) -c "$$DEVICE"
 
 wheelhouse:
 	rm -rf wheelhouse
@@ -67,28 +86,28 @@ wheelhouse:
 	@test "$$(du -sm wheelhouse | cut -f1)" -le 64 || { echo "the wheels take more than 64 MiB; leave out of wheelhouse.txt what that machine has"; exit 1; }
 
 # Kernels of the CPU, which nobody times there, would be two minutes of compiling.
-$(GPU_VENV)/installed: pyproject.toml meson.build wheelhouse.txt
+$(GPU_VENV)/installed: pyproject.toml meson.build wheelhouse.txt | device
 	@test -d wheelhouse || { echo "no wheelhouse: run make wheelhouse where a network is, and carry the folder here"; exit 1; }
 	$(PYTHON) -m venv --system-site-packages --without-pip $(GPU_VENV)
 	@$(PYTHON) -c "$$BELOW" > "$$($(GPU_BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/below.pth"
 	$(GPU_BIN)/python -m pip install --quiet --no-index --no-deps --find-links wheelhouse --requirement wheelhouse.txt
-	PATH="$(CURDIR)/$(GPU_BIN):$$PATH" $(GPU_BIN)/python -m pip install --quiet --no-index --no-deps --no-build-isolation -Csetup-args=-Dkernels=false --editable .
+	$(GPU_PATH) $(GPU_BIN)/python -m pip install --quiet --no-index --no-deps --no-build-isolation -Csetup-args=-Dkernels=false --editable .
 	@touch $@
 
-RUN_GPU = PATH="$(CURDIR)/$(GPU_BIN):$$PATH" $(GPU_BIN)/convbench run --config asv.gpu.conf.json
+RUN_GPU = $(GPU_PATH) $(GPU_BIN)/convbench run --config asv.gpu.conf.json
 TABLE_GPU = $(GPU_BIN)/convbench table --baseline gpu.torch --bench 'device_ceilings|transfers|conv2d\.(Device|Launches|ColdCache)'
 # Who competes for the goals of docs/gpu.md, on all problems; the others on a few.
 CONTENDERS := torch cupy_direct cupy_depthwise cupy_winograd cupy_ndimage
 
-bench-gpu: $(GPU_VENV)/installed
+bench-gpu: device $(GPU_VENV)/installed
 	@trap 'exit 130' INT TERM; status=0; $(RUN_GPU) $(CONTENDERS:%=--implementation gpu.%) --bench device_ceilings --bench transfers \
 		--bench 'conv2d\.(Device|Launches|ColdCache)' || status=$$?; \
 	$(RUN_GPU) --quick --implementation 'gpu.*' --implementation im2col.cupy --bench 'conv2d\.(Device|Launches)' || status=$$?; \
 	$(TABLE_GPU) || status=$$?; exit $$status
 
-bench-gpu-full: $(GPU_VENV)/installed
-	@status=0; $(RUN_GPU) --implementation 'gpu.*' --implementation im2col.cupy --bench device_ceilings --bench transfers \
-		--bench 'conv2d\.(Device|Launches|ColdCache)' || status=$$?; \
+# All but the ceilings of the CPU, whose kernels are not there.
+bench-gpu-full: device $(GPU_VENV)/installed
+	@status=0; $(RUN_GPU) --implementation 'gpu.*' --implementation im2col.cupy --bench '^(?!ceilings\.)' || status=$$?; \
 	$(TABLE_GPU) || status=$$?; exit $$status
 
 dashboard: $(VENV)/installed

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from importlib import metadata
@@ -121,3 +122,17 @@ def test_an_environment_over_another_sees_what_is_installed_there(tmp_path):
     script = "import numpy, pip, sys; print(sys.prefix, numpy.__file__, sep='\\n')"
     seen = subprocess.check_output([tmp_path / "nested/bin/python", "-c", script], env=environment, text=True).splitlines()
     assert seen == [str(tmp_path / "nested"), str(metadata.distribution("numpy").locate_file("numpy/__init__.py"))]
+
+
+@pytest.mark.parametrize("target", ["bench-gpu", "bench-gpu-full"])
+def test_without_a_device_nothing_is_installed_or_stored(tmp_path, target):
+    """An empty run, kept under the processor's name, would be the newest of its results."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    command = ["make", "--no-print-directory", "--directory", tmp_path, target, f"PYTHON={sys.executable}"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    said, *rest = done.stderr.splitlines()
+    assert (done.returncode, done.stdout, len(rest)) == (2, "", 1)
+    assert said.startswith("make bench-gpu measures a CUDA device, ")
+    assert sys.executable in said
+    assert [path.name for path in tmp_path.iterdir()] == ["Makefile"]
