@@ -22,7 +22,14 @@ FOLDERS = re.compile(r"(?<![\w.~-])(?:[a-z]+:/+)?/(?:[\w.@+~:-]+/)*(?=[\w.@+~-])
 
 @contextlib.contextmanager
 def whole(target: Path) -> Iterator[Path]:
-    """A file to write that takes the place of the target when all went well, in one step, and is gone otherwise."""
+    """A file to write that takes the place of the target when all went well, in one step, and is gone otherwise.
+
+    A link stays one, and what is no file, a pipe or /dev/stdout for example, is itself written to.
+    """
+    if target.exists() and not target.is_file():
+        yield target
+        return
+    target = target.resolve()
     beside = target.with_name(f".{target.name}.new")
     try:
         yield beside
