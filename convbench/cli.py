@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # A table that is read by a program or a log has no screen to fit: this many characters hold nine implementations.
 WIDE = 160
+ENDLESS = 10_000  # where each line is of one cell, it is found by its name, which must not be broken
 
 
 def regular_expressions(_context, parameter, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -48,9 +49,9 @@ IMPLEMENTATION = click.option(
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-def console() -> Console:
-    """Standard output, as wide as the screen or, without one, wide enough for a table."""
-    return Console() if sys.stdout.isatty() else Console(width=WIDE)
+def console(width: int = WIDE) -> Console:
+    """Standard output, as wide as the screen or, without one, so many characters."""
+    return Console() if sys.stdout.isatty() else Console(width=width)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -162,7 +163,7 @@ def try_shape(input, weight, names, as_json, as_csv, **options) -> None:
     _print(cells, notes, as_json, as_csv)
     failed = cells[cells.status == "failed"]
     if len(failed):
-        raise click.ClickException(f"{', '.join(failed.implementation)} failed: wrong answers have no time")
+        raise click.ClickException(f"{', '.join(failed.implementation)} failed: who is wrong or raises an error has no time")
     if not (cells.status == "ok").any():
         raise click.ClickException("nothing was timed; the reasons stand above")
 
@@ -267,7 +268,7 @@ def compare_stored(base: str, head: str, bench: tuple[str, ...], machine_name: s
         found = _readable(compare.compare, here.results, name, *commits, known, bench)
         if file is not None:
             _write(file, compare.document(found))
-    compare.show(found, console())
+    compare.show(found, console(ENDLESS))
     sys.exit(compare.exit_status(found.cells))
 
 
@@ -292,7 +293,7 @@ def show_history(bench, implementation, machine_name: str | None, since: str | N
     found = history.history(here.results, name, chain, known, plan.Selection(bench, implementation))
     if file is not None:
         _write(file, history.document(found))
-    history.show(found, console())
+    history.show(found, console(ENDLESS))
 
 
 @main.command(name="doctor")
@@ -357,16 +358,19 @@ def measure_gate(base, head, bench, implementation, quick, budget, accepted, rea
         selftest.show(rates, console())
         sys.exit(selftest.exit_status(rates))
     result = gate.run(here, request, console())
-    outcome.show(result, console())
+    outcome.show(result, console(ENDLESS))
     sys.exit(result.exit_status)
 
 
 def _latest(here: project.Project, known: dict, machine_name: str | None, commit: str | None) -> results.Run:
     """The newest readable results that fit; files that cannot be read are named and passed over."""
     files = results.result_files(here.results)
+    there = results.machines(here.results)
     if machine_name is None:  # this machine, if it has been measured: others' results may be in the repository
         own = machine.facts()["machine"]
-        machine_name = own if any(path.parent.name == own for path in files) else None
+        machine_name = own if own in there else None
+    elif there and machine_name not in there:
+        raise click.ClickException(compare.no_such_machine(machine_name, here.results, there))
     full = here.commit(commit) if commit else ""
     files = [path for path in files if machine_name in (None, path.parent.name) and path.name.startswith(full[:8])]
     for path in reversed(files):

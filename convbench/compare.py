@@ -7,12 +7,13 @@ where its memory lies, so that many of them agree on what is no property of the 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from rich.table import Table
 from rich.text import Text
 
 from convbench import figures, plan, results
+from convbench.table import show_rows
 
 SAME, DIFFERS, UNKNOWN = "same", "differs", "unknown"
 KIND = "stored, not paired"
@@ -134,6 +136,11 @@ def worst_first(cells: Iterable[Cell]) -> list[Cell]:
     return sorted(cells, key=lambda cell: (cell.verdict == UNKNOWN, -(cell.ratio or 0.0), cell.benchmark, cell.params))
 
 
+def no_such_machine(asked: str, folder: Path, there: Iterable[str]) -> str:
+    """What is said to who asks for a machine without results."""
+    return f"no results of the machine {asked!r} in {folder.name}/; there are those of {', '.join(there)}"
+
+
 def choose_machine(folder: Path, asked: str | None, own: str) -> str:
     """The machine whose results are meant: the one asked for, else this one, else the only one. Raises Impossible."""
     there = results.machines(folder)
@@ -141,7 +148,7 @@ def choose_machine(folder: Path, asked: str | None, own: str) -> str:
         raise Impossible(f"no results yet in {folder.name}/: measure commits with `convbench run` first")
     if asked is not None:
         if asked not in there:
-            raise Impossible(f"no results of the machine {asked!r} in {folder.name}/; there are those of {', '.join(there)}")
+            raise Impossible(no_such_machine(asked, folder, there))
         return asked
     if own in there:
         return own
@@ -285,23 +292,28 @@ def show(comparison: Comparison, console: Console) -> None:
     console.print(Text("measured at different times, so a verdict is a hint; `convbench gate` decides"))
     for environment in comparison.left_out:
         console.print(Text(f"measured less recently and left out: {environment}"))
+    if told := [cell for cell in comparison.cells if cell.told]:
+        names = [plan.spelling((cell.benchmark, cell.params)) for cell in told]
+        show_rows(functools.partial(_table, told), names, console)
+    for kind, count in _untold(comparison.cells).most_common():
+        console.print(Text(f"{_cells(count)} without a time: {kind}"), highlight=False)
+    console.print(Text(_summary(comparison.cells), style="bold"), highlight=False)
+
+
+def _table(cells: Sequence[Cell], names: Sequence[str]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("", overflow="fold")
-    for name in ("before", "after", "ratio"):
-        table.add_column(name, justify="right", no_wrap=True)
+    for column in ("before", "after", "ratio"):
+        table.add_column(column, justify="right", no_wrap=True)
     table.add_column("verdict", overflow="fold")
-    for cell in filter(lambda cell: cell.told, comparison.cells):
+    for cell, name in zip(cells, names, strict=True):
         table.add_row(
-            Text(plan.spelling((cell.benchmark, cell.params))),
+            Text(name),
             *(Text(_time(side)) for side in (cell.before, cell.after)),
             Text("" if cell.ratio is None else figures.ratio(cell.ratio)),
             Text(f"{cell.verdict}: {cell.reason}", style="bold red" if cell.slower else ""),
         )
-    if table.row_count:
-        console.print(table)
-    for kind, count in _untold(comparison.cells).most_common():
-        console.print(Text(f"{_cells(count)} without a time: {kind}"), highlight=False)
-    console.print(Text(_summary(comparison.cells), style="bold"), highlight=False)
+    return table
 
 
 def _time(side: Side) -> str:

@@ -5,6 +5,7 @@ Times of different machines or environments are never in one series: each enviro
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import math
@@ -24,6 +25,7 @@ from rich.text import Text
 
 from convbench import figures, plan, results, steps
 from convbench.project import Project
+from convbench.table import show_rows
 
 NEWEST = 5  # commits of a series among which a single odd one is worth a row: what is older nobody measures again
 KINDS = (steps.STEP, steps.DRIFT, steps.ALONE)
@@ -278,24 +280,28 @@ def show(found: History, console: Console) -> None:
         events = [event for event in found.events if event.change.kind == kind]
         if events:
             console.print(Text(TITLES[kind], style="bold"))
-            console.print(_table(events, found.environments))
+            show_rows(functools.partial(_table, events), [_name(event, found.environments) for event in events], console)
     console.print(Text(_summary(found), style="bold"), highlight=False)
 
 
-def _table(events: Sequence[Event], environments: Sequence[str]) -> Table:
+def _name(event: Event, environments: Sequence[str]) -> str:
+    return event.cell + (f" [{environments.index(event.environment) + 1}]" if len(environments) > 1 else "")
+
+
+def _table(events: Sequence[Event], names: Sequence[str]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("", overflow="fold")
-    for name in ("before", "after", "ratio", "95 % interval"):
-        table.add_column(name, justify="right", no_wrap=True)
+    for column in ("before", "after", "ratio"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("95 % interval", justify="right")
     table.add_column("commits", no_wrap=True)
     table.add_column("", overflow="fold")
-    for event in events:
+    for event, name in zip(events, names, strict=True):
         change = event.change
         # Digits enough for the smallest change to show.
         spread = min(event.noise, steps.SMALLEST / 2)
-        where = f" [{environments.index(event.environment) + 1}]" if len(environments) > 1 else ""
         table.add_row(
-            Text(event.cell + where),
+            Text(name),
             *(Text(figures.quantity(level, event.unit, spread)) for level in (change.before, change.after)),
             Text(_ratio(change.ratio)),
             Text(f"{_ratio(change.low)} to {_ratio(change.high)}"),

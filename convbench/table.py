@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from convbench import figures
 
 # The columns of --json and --csv, in this order.
+LONGEST = 10_000  # characters that no line has
 FIELDS = [
     *(
         "machine",
@@ -149,6 +152,15 @@ def _cell(cell) -> Text:
     if not _absent(cell.percent_of_limit):
         second.append(figures.percent(cell.percent_of_limit / 100))
     return Text(text + ("\n" + "  ".join(second) if second else ""))
+
+
+def show_rows(make: Callable[[Sequence[str]], Table], names: Sequence[str], console: Console) -> None:
+    """Print what is made of the names of its rows; where they leave no room for the rest, numbers stand for them."""
+    wanted = Measurement.get(console, console.options.update_width(LONGEST), make(names)).minimum
+    numbered = wanted > console.width
+    console.print(make([f"{i}" for i in range(1, len(names) + 1)] if numbered else names))
+    if numbered:
+        console.print(Text("\n".join(f"{i} is {name}" for i, name in enumerate(names, 1)) + "\n"), soft_wrap=True)
 
 
 def reasons(group: pd.DataFrame) -> list[str]:

@@ -158,7 +158,8 @@ def test_no_results_yet(project):
 
 def test_no_results_of_that_machine_or_commit(project):
     store(project)
-    assert "no results yet of den in results/" in sentence(inside(project, "table", "--machine", "den"))
+    said = "Error: no results of the machine 'den' in results/; there are those of box"
+    assert sentence(inside(project, "table", "--machine", "den")) == said
     assert "no results yet of HEAD in results/" in sentence(inside(project, "table", "--commit", "HEAD"))
 
 
