@@ -11,6 +11,7 @@ help:
 	@echo "make bench-full  the same for every cell; prints its estimate first"
 	@echo "make bench-gpu   a short selection for a machine with a CUDA device, over the libraries that are installed there: no network needed"
 	@echo "make bench-gpu-full  the same for every cell of the GPU's implementations, of all operations"
+	@echo "make device      is there a CUDA device, as make bench-gpu needs one?"
 	@echo "make wheelhouse  fetch what such a machine lacks, for its Python (GPU_PYTHON=3.12), to be carried there with the checkout"
 	@echo "make dashboard   publish what is stored and serve it, asv's pages needing no network: npm fetches what they take from others once"
 	@echo "make speed       install, time ours in turn with torch, OpenCV and a copy, hold them against the goals, write docs/speed.md"
@@ -37,12 +38,12 @@ $(VENV)/installed: pyproject.toml meson.build meson.options
 
 bench: $(VENV)/installed
 	@status=0; $(BIN)/convbench run --quick || status=$$?; \
-	$(BIN)/asv publish --no-pull && $(BIN)/convbench table || status=$$?; \
+	$(BIN)/asv publish --no-pull && $(BIN)/convbench table --commit HEAD || status=$$?; \
 	echo "dashboard: html/index.html; see it with: $(BIN)/asv preview"; exit $$status
 
 bench-full: $(VENV)/installed
 	@status=0; $(BIN)/convbench run || status=$$?; \
-	$(BIN)/asv publish --no-pull && $(BIN)/convbench table || status=$$?; exit $$status
+	$(BIN)/asv publish --no-pull && $(BIN)/convbench table --commit HEAD || status=$$?; exit $$status
 
 # What a machine with a GPU and no network lacks beside torch, CuPy, Triton, Numba and NumPy; under 64 MiB.
 GPU_PYTHON ?= 3.12

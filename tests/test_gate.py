@@ -644,6 +644,13 @@ def test_a_dirty_tree(project):
     assert "name the head" in said
 
 
+def test_results_that_a_run_wrote_are_no_dirt(project):
+    """They change nothing that is measured: the base is looked for, as from a clean tree."""
+    project.commit({"results/benchmarks.json": "{}"})
+    project.write({"results/benchmarks.json": "{ }"})
+    assert "git knows no commit 'nonsense'" in mistake(project.folder, "nonsense")
+
+
 def test_a_dirty_tree_and_a_head_that_is_named(sample):
     sample.write({"sample/__init__.py": SLOWER})
     try:
