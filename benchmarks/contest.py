@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from benchmarks import cell, clock, doubt, threads
+from benchmarks.oracle import WrongAnswer
 from benchmarks.tasks import Cell
 from benchmarks.types import Skip
 
@@ -39,7 +42,7 @@ class Contest:
         except Skip as skip:
             self._results[name] |= {"status": "skipped", "reason": str(skip)}
         except Exception as error:
-            self._fail(name, f"{type(error).__name__}: {error}")
+            self._fail(name, f"{type(error).__name__}: {error}{_place(error)}")
 
     def check(self, name: str, function: Any, **more: Any) -> Cell:
         """The cell of an implementation or of something like it; more: what else the task's check takes.
@@ -107,3 +110,11 @@ class Contest:
     def _fail(self, name: str, reason: str) -> None:
         self._results[name] |= {"status": "failed", "reason": reason}
         self.task.restore()  # the inputs are the others' too
+
+
+def _place(error: Exception) -> str:
+    """Where an error was raised, by file and line; nothing for a verdict on an output, which is raised by who judges it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    if isinstance(error, WrongAnswer) or not frames:
+        return ""
+    return f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})"

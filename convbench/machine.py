@@ -67,8 +67,11 @@ def register(folder: Path) -> None:
 
 def wait_until_quiet() -> None:
     """Return once little else runs here. Raises ClickException that names what is busy where that takes too long."""
-    give_up = time.monotonic() + PATIENCE
+    give_up, told = time.monotonic() + PATIENCE, False
     while reason := busy():
+        if not told:
+            click.echo(f"waiting up to {PATIENCE:.0f} s until this machine is quiet: {reason}", err=True)
+            told = True
         if time.monotonic() > give_up:
             raise click.ClickException(
                 f"this machine is too busy to measure on: {reason}; stop what runs beside it, or say --busy to measure anyway"

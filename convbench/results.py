@@ -71,8 +71,10 @@ def _measured(path: Path) -> float:
         content = _json(path)
         place = content["result_columns"].index("started_at")
         return max(row[place] for row in content["results"].values() if len(row) > place and row[place])
-    except (Unreadable, KeyError, TypeError, ValueError, AttributeError):
+    except ValueError:  # nothing was started, or an older asv did not say when
         return 0.0
+    except (Unreadable, KeyError, TypeError, AttributeError):
+        return math.inf  # a broken file is met first by who looks for the newest, and named
 
 
 def load(path: Path, known: dict[str, dict[str, Any]]) -> Run:

@@ -24,6 +24,7 @@ FOLDER = Path(__file__).parent
 CURES = {
     "cupy": "install CuPy for your CUDA, with the libraries it calls: pip install cupy-cuda13x[ctk]",
     "cv2": "pip install opencv-python-headless",
+    "llvmlite": "pip install numba",  # what Numba's own declarations are of
     "numba": "pip install numba",
     "PIL": "pip install pillow",
     "rasterio": "pip install rasterio",

@@ -359,6 +359,8 @@ def test_no_output_is_left_from_before(name):
     """An output that nobody wrote shows what its memory held: here the NaN of freed arrays of its size."""
     function = load(name)
     what = call((2, 4, 9, 9), (4, 2, 3, 3), padding=1, groups=2)
+    if reason := function.unsupported(what.input, what.weight, **what.arguments):
+        pytest.skip(reason)
     arrays = data(what, whole=True)
     for _ in range(20):
         rubbish = [np.full((2, 4, 9, 9), np.nan, "float32") for _ in range(4)]
