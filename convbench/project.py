@@ -29,6 +29,12 @@ class Project:
         """Where runs keep what is not finished; on the same disk as the results, so that moving is one step."""
         return self.root / ".convbench"
 
+    @property
+    def code(self) -> list[str]:
+        """All but the results, as git names paths: a run writes those, and they change nothing that is measured."""
+        results = self.results.resolve()
+        return [".", f":!{results.relative_to(self.root)}"] if results.is_relative_to(self.root) else ["."]
+
     def commit(self, name: str = "HEAD") -> str:
         """The full hash of a commit. Raises ClickException where git knows none of that name."""
         try:

@@ -62,7 +62,7 @@ def run(project: Project, request: Request, console: Console) -> Outcome:
     if changed := project.git("status", "--porcelain", "--", str(project.benchmarks), project.file.name):
         # What is measured is the commit; what measures is the checkout, and results must say which.
         raise click.ClickException(f"the suite has uncommitted changes, and results are kept by commit: {changed.split()[1]}")
-    if project.git("status", "--porcelain", "--", ".", ":!results"):
+    if project.git("status", "--porcelain", "--", *project.code):
         console.print("uncommitted changes are not measured: commit them, or use `convbench try`", style="yellow")
     work, name = project.work / "run", machine.facts()["machine"]
     session = _Session(Place(project, name, work, console), request, Outcome(len(span)))

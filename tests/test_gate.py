@@ -299,7 +299,7 @@ def sample(tmp_path_factory, package_index):
 
 
 def command(*arguments):
-    return [sys.executable, "-m", "convbench.cli", "gate", *map(str, arguments)]
+    return [sys.executable, "-m", "convbench", "gate", *map(str, arguments)]
 
 
 def call(folder, *arguments, **options):
@@ -648,6 +648,12 @@ def test_results_that_a_run_wrote_are_no_dirt(project):
     """They change nothing that is measured: the base is looked for, as from a clean tree."""
     project.commit({"results/benchmarks.json": "{}"})
     project.write({"results/benchmarks.json": "{ }"})
+    assert "git knows no commit 'nonsense'" in mistake(project.folder, "nonsense")
+
+
+def test_results_may_lie_outside_of_the_repository(project):
+    conf = json.loads((project.folder / "asv.conf.json").read_text())
+    project.commit({"asv.conf.json": json.dumps({**conf, "results_dir": "../kept"})})
     assert "git knows no commit 'nonsense'" in mistake(project.folder, "nonsense")
 
 

@@ -88,11 +88,8 @@ def _stop(result: Outcome, reason: str, status: int = outcome.NOT_MEASURED) -> N
 
 def resolve(project: Project, request: Request) -> dict[str, str]:
     """The full hashes of both sides. Raises Usage where git has none of that name, or the working tree is not committed."""
-    measured = ["."]
-    if project.results.is_relative_to(project.root):  # a run writes there, and changes nothing that a gate measures
-        measured.append(f":!{project.results.relative_to(project.root)}")
     try:
-        if request.head is None and (changed := project.git("status", "--porcelain", "-uno", "--", *measured)):
+        if request.head is None and (changed := project.git("status", "--porcelain", "-uno", "--", *project.code)):
             raise Usage(
                 f"{changed.split()[1]} has uncommitted changes, and a gate measures commits: commit them, or name the head"
             )
