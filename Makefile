@@ -87,7 +87,7 @@ wheelhouse:
 	@test "$$(du -sm wheelhouse | cut -f1)" -le 64 || { echo "the wheels take more than 64 MiB; leave out of wheelhouse.txt what that machine has"; exit 1; }
 
 # Kernels of the CPU, which nobody times there, would be two minutes of compiling.
-$(GPU_VENV)/installed: pyproject.toml meson.build wheelhouse.txt | device
+$(GPU_VENV)/installed: pyproject.toml meson.build wheelhouse.txt
 	@test -d wheelhouse || { echo "no wheelhouse: run make wheelhouse where a network is, and carry the folder here"; exit 1; }
 	$(PYTHON) -m venv --system-site-packages --without-pip $(GPU_VENV)
 	@$(PYTHON) -c "$$BELOW" > "$$($(GPU_BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/below.pth"

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 # A table that is read by a program or a log has no screen to fit: this many characters hold nine implementations.
 WIDE = 160
-ENDLESS = 10_000  # where each line is of one cell, it is found by its name, which must not be broken
 
 
 def regular_expressions(_context, parameter, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -50,7 +49,9 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 
 
 def console(width: int = WIDE) -> Console:
-    """Standard output, as wide as the screen or, without one, so many characters."""
+    """Standard output, as wide as the screen or, without one, so many characters: table.ENDLESS where a line is of one cell
+    and is found by its name, which must not be broken.
+    """
     return Console() if sys.stdout.isatty() else Console(width=width)
 
 
@@ -268,7 +269,7 @@ def compare_stored(base: str, head: str, bench: tuple[str, ...], machine_name: s
         found = _readable(compare.compare, here.results, name, *commits, known, bench)
         if file is not None:
             _write(file, compare.document(found))
-    compare.show(found, console(ENDLESS))
+    compare.show(found, console(table.ENDLESS))
     sys.exit(compare.exit_status(found.cells))
 
 
@@ -293,7 +294,7 @@ def show_history(bench, implementation, machine_name: str | None, since: str | N
     found = history.history(here.results, name, chain, known, plan.Selection(bench, implementation))
     if file is not None:
         _write(file, history.document(found))
-    history.show(found, console(ENDLESS))
+    history.show(found, console(table.ENDLESS))
 
 
 @main.command(name="doctor")
@@ -358,7 +359,7 @@ def measure_gate(base, head, bench, implementation, quick, budget, accepted, rea
         selftest.show(rates, console())
         sys.exit(selftest.exit_status(rates))
     result = gate.run(here, request, console())
-    outcome.show(result, console(ENDLESS))
+    outcome.show(result, console(table.ENDLESS))
     sys.exit(result.exit_status)
 
 
@@ -409,7 +410,3 @@ def _print(cells, notes: table.Notes, as_json: bool, as_csv: bool) -> None:
         writer.writerows(table.records(cells))
     else:
         table.show(cells, notes, console())
-
-
-if __name__ == "__main__":
-    main()

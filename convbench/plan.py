@@ -121,7 +121,7 @@ def missing(
     run = results.load(file, benchmarks)
     settled = run.cells.status.isin(["ok", "skipped"])
     if named:
-        settled &= ~run.cells.reason.astype("string").str.match("unavailable: |no input: ").fillna(False).astype(bool)
+        settled &= ~run.cells.reason.astype(str).str.startswith(("unavailable: ", "no input: "))
     there = set(zip(run.cells.benchmark[settled], run.cells.params[settled], strict=True))
     return [cell for cell in cells if cell not in there]
 

@@ -20,8 +20,8 @@ from rich.text import Text
 
 from convbench import figures
 
+ENDLESS = 10_000  # characters that no line has
 # The columns of --json and --csv, in this order.
-LONGEST = 10_000  # characters that no line has
 FIELDS = [
     *(
         "machine",
@@ -156,7 +156,7 @@ def _cell(cell) -> Text:
 
 def show_rows(make: Callable[[Sequence[str]], Table], names: Sequence[str], console: Console) -> None:
     """Print what is made of the names of its rows; where they leave no room for the rest, numbers stand for them."""
-    wanted = Measurement.get(console, console.options.update_width(LONGEST), make(names)).minimum
+    wanted = Measurement.get(console, console.options.update_width(ENDLESS), make(names)).minimum
     numbered = wanted > console.width
     console.print(make([f"{i}" for i in range(1, len(names) + 1)] if numbered else names))
     if numbered:

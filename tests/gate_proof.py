@@ -144,7 +144,7 @@ def gate(folder: Path, sample: Sample, commits: dict[str, str], name: str, kind:
     command = [
         sys.executable,
         "-m",
-        "convbench.cli",
+        "convbench",
         "gate",
         commits["base"],
         commits[kind],

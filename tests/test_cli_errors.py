@@ -30,7 +30,7 @@ def settings(folder):
 
 def convbench(folder, *arguments, **environment):
     """The command in a process of its own."""
-    command = [sys.executable, "-m", "convbench.cli", *arguments]
+    command = [sys.executable, "-m", "convbench", *arguments]
     environment = {**os.environ, **settings(folder), **environment}
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
 

@@ -97,7 +97,7 @@ def attempt(folder, site):
         "import sys\nsys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != 'MesonpyMetaFinder']\n"
     )
     path = os.pathsep.join([str(site), str(folder)])
-    run = [sys.executable, "-m", "convbench.cli", *command, "--json", "--seconds", "0.05"]
+    run = [sys.executable, "-m", "convbench", *command, "--json", "--seconds", "0.05"]
     environment = {**os.environ, "PYTHONPATH": path}
     done = subprocess.run(run, cwd=folder, env=environment, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr

@@ -143,7 +143,7 @@ def test_exit_statuses_of_the_command(project, before, after, status, verdicts):
 def test_in_a_process_of_its_own(project):
     """With the name and the exit status that a shell sees."""
     both(project, {"1": 1.0}, {"1": 2.0})
-    command = [sys.executable, "-m", "convbench.cli", "compare", "HEAD~1", "HEAD"]
+    command = [sys.executable, "-m", "convbench", "compare", "HEAD~1", "HEAD"]
     done = subprocess.run(command, cwd=project.folder, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.startswith(f"stored, not paired: box, {project.base[:8]} (before) and {project.head[:8]} (after), env")

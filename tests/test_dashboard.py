@@ -408,7 +408,7 @@ def test_a_port_that_is_taken(project, npm):
 @contextlib.contextmanager
 def serving(project, *arguments):
     """The command in a process of its own, and the line with which it begins to serve."""
-    command = [sys.executable, "-m", "convbench.cli", "dashboard", *arguments]
+    command = [sys.executable, "-m", "convbench", "dashboard", *arguments]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=project.root, stdout=pipe, stderr=pipe, text=True) as process:
         try:

@@ -337,7 +337,7 @@ def test_interrupted(number, tmp_path):
             return [child for child in mine.children(recursive=True) if any("noise_work" in word for word in child.cmdline())]
 
     (tmp_path / "asv.conf.json").write_text('{"version": 1, "project": "other", "repo": "."}')
-    command = [sys.executable, "-m", "convbench.cli", "doctor"]
+    command = [sys.executable, "-m", "convbench", "doctor"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         mine = psutil.Process(process.pid)
         give_up = time.monotonic() + 60

@@ -25,7 +25,7 @@ def project(tmp_path_factory):
 
 
 def call(folder, *arguments):
-    command = [sys.executable, "-m", "convbench.cli", "export", *map(str, arguments)]
+    command = [sys.executable, "-m", "convbench", "export", *map(str, arguments)]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 

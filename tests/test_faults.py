@@ -129,7 +129,7 @@ def test_a_run_whose_fork_server_is_killed_keeps_what_was_finished(folder):
 
 def limited(folder, limit, *arguments):
     """A run in which no file may grow beyond so many bytes."""
-    command = [sys.executable, "-m", "convbench.cli", *arguments]
+    command = [sys.executable, "-m", "convbench", *arguments]
     limit_size = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))  # noqa: E731
     environment = {**os.environ, "HOME": str(folder / "home")}
     return subprocess.run(

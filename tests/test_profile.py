@@ -40,7 +40,7 @@ def convbench(*arguments, **environment):
 def start(*arguments, **environment):
     """The same in a process of its own, at the head of a group as at a terminal."""
     return subprocess.Popen(
-        [sys.executable, "-m", "convbench.cli", "profile", *map(str, arguments)],
+        [sys.executable, "-m", "convbench", "profile", *map(str, arguments)],
         cwd=ROOT,
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,

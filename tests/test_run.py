@@ -58,7 +58,7 @@ def folder(tmp_path_factory, package_index):
 
 
 def start(folder, *arguments):
-    command = [sys.executable, "-m", "convbench.cli", *arguments]
+    command = [sys.executable, "-m", "convbench", *arguments]
     environment = {**os.environ, "HOME": str(folder / "home")}
     pipe = subprocess.PIPE
     return subprocess.Popen(command, cwd=folder, env=environment, stdout=pipe, stderr=pipe, text=True)

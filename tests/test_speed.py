@@ -74,7 +74,7 @@ def stored(folder):
 
 def start(folder, *arguments):
     """The command in a process of its own, on one core."""
-    command = [sys.executable, "-m", "convbench.cli", "speed", *arguments]
+    command = [sys.executable, "-m", "convbench", "speed", *arguments]
     return subprocess.Popen(
         command,
         cwd=folder,

@@ -222,7 +222,7 @@ def project(tmp_path):
 
 
 def tune(folder):
-    command = [sys.executable, "-m", "convbench.cli", "tune"]
+    command = [sys.executable, "-m", "convbench", "tune"]
     return subprocess.Popen(
         command, cwd=folder, env={**os.environ, **settings(folder)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
