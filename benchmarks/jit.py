@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import stat
 import sys
 from pathlib import Path
 
@@ -12,22 +13,44 @@ Code = tuple[int, int, str]  # where it starts and ends, and a name with its pla
 
 
 def announce() -> None:
-    """Have oneDNN, which torch computes with, list its kernels where Linux's perf looks for such lists; before it starts."""
-    os.environ.setdefault("ONEDNN_JIT_PROFILE", "2")
+    """Have oneDNN, which torch computes with, list its kernels where Linux's perf looks for such lists; before it starts.
+
+    Not where another user has taken the list's name: oneDNN would write through a link, and the list be read as ours.
+    """
+    path = _list()
+    if is_own(path):
+        path.unlink()  # of an earlier process of this number
+    try:
+        path.touch(mode=0o600, exist_ok=False)
+    except OSError:
+        os.environ.pop("ONEDNN_JIT_PROFILE", None)
+    else:
+        os.environ.setdefault("ONEDNN_JIT_PROFILE", "2")
+
+
+def _list() -> Path:
+    return Path(f"/tmp/perf-{os.getpid()}.map")
+
+
+def is_own(path: Path) -> bool:
+    """Whether there is a file of this name, and this user's."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
 
 
 def compiled() -> list[Code]:
     """All such code in this process that somebody has a name for."""
-    return sorted(_numba() + _listed(Path(f"/tmp/perf-{os.getpid()}.map")))
+    return sorted(_numba() + _listed(_list()))
 
 
 def _listed(path: Path) -> list[Code]:
-    """A list for perf: start and size in hexadecimal, and a name, a line each."""
-    try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
+    """A list for perf: start and size in hexadecimal, and a name, a line each; nothing where it is not this user's."""
+    if not is_own(path):
         return []
-    fields = [line.split(maxsplit=2) for line in lines]
+    fields = [line.split(maxsplit=2) for line in path.read_text(encoding="utf-8", errors="replace").splitlines()]
     starts = [(int(start, 16), int(size, 16), name) for start, size, name in fields]
     return [(start, start + size, f"{name} (compiled at run time)") for start, size, name in starts]
 

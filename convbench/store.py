@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
+import os
 import platform
 import re
+import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,18 +27,30 @@ FOLDERS = re.compile(r"(?<![\w.~-])(?:[a-z]+:/+)?/(?:[\w.@+~:-]+/)*(?=[\w.@+~-])
 def whole(target: Path) -> Iterator[Path]:
     """A file to write that takes the place of the target when all went well, in one step, and is gone otherwise.
 
-    A link stays one, and what is no file, a pipe or /dev/stdout for example, is itself written to.
+    A link stays one, and what is no file, a pipe or /dev/stdout for example, is itself written to. Raises OSError, also for
+    a link that another user has made.
     """
     if target.exists() and not target.is_file():
         yield target
         return
-    target = target.resolve()
-    beside = target.with_name(f".{target.name}.new")
+    target = _behind_links(target)
+    # A name that can be known before would let another user put a link there.
+    beside = target.with_name(f".{secrets.token_hex(8)}{target.suffix}")
     try:
+        beside.touch(exist_ok=False)
         yield beside
         beside.replace(target)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def _behind_links(path: Path) -> Path:
+    """What a path names in the end. The system follows no links of other users in shared folders, and neither does this."""
+    while path.is_symlink():
+        if path.lstat().st_uid not in (os.geteuid(), 0):
+            raise PermissionError(errno.EACCES, "it is a link of another user's", str(path))
+        path = path.parent / path.readlink()
+    return path
 
 
 def publish(finished: Path, target: Path) -> None:

@@ -166,7 +166,24 @@ def load(name: str, operation: str = "conv2d") -> Implementation:
         raise Unavailable(f"{name} cannot be imported: {error}; {cure}") from error
     if not hasattr(module, operation):
         raise LookupError(f"{name}: its file has no function {operation}()")
+    _require_own_cache(name, module)
     return wrap(name, getattr(module, operation), getattr(module, "prepare", None))
+
+
+def _require_own_cache(name: str, module: Any) -> None:
+    """Raise Unavailable where Numba would read the kernels of a module from a folder that another user can write to.
+
+    Beside the source such a folder is as safe as the source.
+    """
+    beside = str(Path(module.__file__).with_name("__pycache__"))
+    for kernel in vars(module).values():
+        if type(kernel).__module__.startswith("numba."):
+            path = getattr(getattr(kernel, "_cache", None), "cache_path", None)
+            if path and path != beside:
+                try:
+                    importlib.import_module("impls.private_cache").require(Path(path))
+                except Unavailable as error:
+                    raise Unavailable(f"{name} cannot be loaded: {error}; NUMBA_CACHE_DIR names another") from None
 
 
 def wrap(name: str, function: Callable[..., Any], prepare: Callable[..., Any] | None = None) -> Implementation:

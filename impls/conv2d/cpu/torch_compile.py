@@ -7,15 +7,25 @@ measures it on request and for named layers alone. https://docs.pytorch.org/docs
 import functools
 import os
 import shutil
+from pathlib import Path
 
 import torch
 from torch.nn import functional
 
+from impls import private_cache
 from impls.contract import Unavailable, implementation
 from impls.conv2d.tensors import kernels, pad_unevenly, tensor
 
 if not shutil.which(os.environ.get("CXX", "g++")):
     raise Unavailable("cpu.torch_compile needs a C++ compiler; install g++ or name one with CXX")
+try:  # torch's own is in the shared temporary folder under a name that another user can take
+    if named := os.environ.get("TORCHINDUCTOR_CACHE_DIR"):
+        os.makedirs(named, mode=0o700, exist_ok=True)  # noqa: PTH103  # as torch does
+        private_cache.require(Path(named))
+    else:
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(private_cache.folder("torchinductor"))
+except (OSError, Unavailable) as error:
+    raise Unavailable(f"cpu.torch_compile needs a folder of its own: {error}") from None
 
 
 @implementation(device="cpu", family="library", summary="torch.compile of torch.nn.functional.conv2d")

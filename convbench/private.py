@@ -1,0 +1,30 @@
+"""Folders of this user's alone, for what is read back later: another user's files in them would be used as ours."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import click
+import platformdirs
+
+
+def folder(name: str) -> Path:
+    """The folder `name` in this user's cache, made where there is none.
+
+    Raises ClickException where it cannot be made, or where it belongs to another user or is open to one.
+    """
+    top = platformdirs.user_cache_path("convbench")
+    try:
+        top.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = top.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+            raise click.ClickException(
+                f"{top} has to be a folder of this user's with mode 0700, for what lies in it is used: remove it, or name "
+                "another place with XDG_CACHE_HOME"
+            )
+        (top / name).mkdir(exist_ok=True)
+    except OSError as error:
+        raise click.ClickException(f"cannot make {top}: {error.strerror}; name another place with XDG_CACHE_HOME") from None
+    return top / name
