@@ -541,6 +541,15 @@ def test_what_is_accepted_passes_and_is_told(sample, head, options, by):
     assert report["summary"].startswith("1 accepted")
 
 
+def test_with_an_accept_file_the_heads_own_only_proposes(sample, tmp_path):
+    """The file need not be there."""
+    _, report = gate(sample, "base", "accepting", *FILLED, *ENOUGH, "--accept-file", tmp_path / "none.toml")
+    assert report["exit_status"] == 1
+    (cell,) = report["cells"]
+    assert (cell["verdict"], cell["accepted"]) == ("regressed", None)
+    assert report["proposed"] == [{"cell": CELL, "reason": "it is right now"}]
+
+
 # Stopped
 
 
@@ -691,6 +700,12 @@ def test_a_first_branch_that_is_not_here(project):
 @pytest.mark.parametrize("options", [["--accept", "x"], ["--reason", "x"]])
 def test_accepted_without_a_reason(project, options):
     assert "--accept and --reason belong together" in mistake(project.folder, *options)
+
+
+def test_a_malformed_accept_file(project):
+    project.write({".asv.toml": "accept = 3"})
+    said = mistake(project.folder, "HEAD", "HEAD", "--accept-file", project.folder / ".asv.toml")
+    assert said == "Error: .asv.toml may hold [[accept]] tables alone"
 
 
 @pytest.mark.parametrize("option", ["--json", "--markdown"])

@@ -11,7 +11,7 @@ import click
 import pytest
 from rich.console import Console
 
-from convbench.gate import accept, judge, outcome
+from convbench.gate import accept, gate, judge, outcome
 from convbench.gate.accept import Acceptance
 from convbench.gate.cells import Cell
 from convbench.gate.outcome import Outcome, Row
@@ -25,7 +25,7 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def read(folder, text):
     (folder / accept.FILE).write_bytes(text if isinstance(text, bytes) else text.encode())
-    return accept.read(folder)
+    return accept.read(folder / accept.FILE)
 
 
 def test_a_file_of_acceptances(tmp_path):
@@ -46,7 +46,23 @@ def test_a_file_that_accepts_nothing(tmp_path, text):
 
 
 def test_no_file(tmp_path):
-    assert accept.read(tmp_path) == []
+    assert accept.read(tmp_path / accept.FILE) == []
+    (tmp_path / accept.FILE).symlink_to("nowhere")
+    assert accept.read(tmp_path / accept.FILE) == []
+
+
+@pytest.mark.parametrize("kind", ["a folder", "a device", "a pipe"])
+def test_what_is_no_file(tmp_path, kind):
+    """A commit may have a folder or a link there; a read of /dev/zero or of a pipe would not end."""
+    path = tmp_path / accept.FILE
+    if kind == "a folder":
+        path.mkdir()
+    elif kind == "a device":
+        path.symlink_to("/dev/zero")
+    else:
+        os.mkfifo(path)
+    with pytest.raises(accept.Malformed, match=f"{accept.FILE} is not a regular file"):
+        accept.read(path)
 
 
 ENTRY = '[[accept]]\ncell = "a"\nreason = "b"\n'
@@ -70,6 +86,8 @@ ENTRY = '[[accept]]\ncell = "a"\nreason = "b"\n'
         ("[[accept]]\ncell = 'a'\nreason = ' '", ": cell and reason of entry 1 have to be text"),
         ("[[accept]]\ncell = ''\nreason = 'b'", ": cell and reason of entry 1 have to be text"),
         ("[[accept]]\ncell = ['a']\nreason = 'b'", ": cell and reason of entry 1 have to be text"),
+        ("accept = " + "[" * 100_000, "is no TOML: "),
+        (f"accept = {'1' * 5000}", "is no TOML: "),
     ],
 )
 def test_a_malformed_file(tmp_path, text, sentence):
@@ -102,6 +120,61 @@ def test_the_first_that_fits():
     both = [Acceptance("b", "0", "f"), Acceptance("a*", "1", "f"), Acceptance("a", "2", "f")]
     assert accept.find("a", both).reason == "1"
     assert accept.find("c", both) is None
+
+
+def test_an_accept_file_of_another_name_is_named_in_what_it_accepts(tmp_path):
+    (tmp_path / "mine.toml").write_text(ENTRY)
+    assert [str(found) for found in accept.read(tmp_path / "mine.toml")] == ["accepted by mine.toml: b"]
+    (tmp_path / "mine.toml").write_text("accept = 3")
+    with pytest.raises(accept.Malformed, match=r"^mine.toml may hold"):
+        accept.read(tmp_path / "mine.toml")
+
+
+OTHER = ENTRY.replace('"a"', '"c"')
+
+
+@pytest.mark.parametrize(
+    ("given", "own", "accepted", "proposed"),
+    [
+        (None, ENTRY, ["a"], []),
+        ("", ENTRY, [], ["a"]),
+        (ENTRY, "", ["a"], []),
+        (ENTRY, ENTRY, ["a"], []),
+        (ENTRY, ENTRY + OTHER, ["a"], ["c"]),
+        (ENTRY, ENTRY.replace('"b"', '"of another reason"'), ["a"], ["a"]),
+    ],
+)
+def test_the_heads_own_file_only_proposes_where_another_is_named(tmp_path, given, own, accepted, proposed):
+    (tmp_path / accept.FILE).write_text(own)
+    (tmp_path / "mine.toml").write_text(given or "")
+    result = ended()
+    found = gate.acceptances(tmp_path, None if given is None else accept.read(tmp_path / "mine.toml"), result)
+    assert [acceptance.cell for acceptance in found] == accepted
+    assert [acceptance.cell for acceptance in result.proposed] == proposed
+    assert result.proposal_error is None
+
+
+def test_a_malformed_file_of_the_head_is_told_where_another_is_named(tmp_path):
+    (tmp_path / accept.FILE).write_text("accept = 3")
+    result = ended(SLOW)
+    assert gate.acceptances(tmp_path, [], result) == []
+    for text in (terminal(result), outcome.as_markdown(result)):
+        assert "The head's convbench-accept.toml may hold" in text
+        assert "and proposes nothing" in text
+    assert outcome.as_json(result)["proposal_error"].startswith("convbench-accept.toml may hold")
+    with pytest.raises(accept.Malformed):
+        gate.acceptances(tmp_path, None, result)
+
+
+def test_what_is_proposed_is_reported_and_accepts_nothing():
+    proposed = [Acceptance("a.time_a", "exact\n::error::now", "f"), Acceptance("<b>*", "@you | #1", "f")]
+    result = ended(SLOW, proposed=proposed)
+    assert result.exit_status == outcome.REGRESSED
+    assert "\nproposed by the head, and not accepted: a.time_a (exact ::error::now)\n" in terminal(result)
+    markdown = outcome.as_markdown(result)
+    assert "Proposed by the head, and not accepted:\n\n* <code>a.time&#95;a</code>: exact ::error::now\n" in markdown
+    assert "* <code>&#60;b&#62;&#42;</code>: &#64;you &#124; &#35;1" in markdown
+    assert outcome.as_json(result)["proposed"] == [{"cell": each.cell, "reason": each.reason} for each in proposed]
 
 
 # The exit status

@@ -1,8 +1,9 @@
-"""Posts the gate's report on its pull request, as one comment that later runs update.
+"""Posts the gate's result on its pull request, as one comment that later runs update.
 
-It runs with the right to comment, after a workflow that ran a stranger's code. The artifact of that run is what the stranger
-wrote: nothing of it is executed or unpacked, its size is limited, and the pull request it names has to be the one whose head
-was measured, by the event that GitHub sent. The standard library is all it needs.
+It runs with the right to comment, after a workflow that ran a stranger's code; the artifact of that run may hold anything. So
+the comment is written here: its words are ours, its commit is that of GitHub's event, and of the artifact it has checked
+numbers, known verdicts and the escaped names of cells, nothing else. Whatever the gate does not write is refused. The pull
+request has to be the one whose head was measured. The standard library is all it needs.
 """
 
 from __future__ import annotations
@@ -12,20 +13,45 @@ import io
 import json
 import os
 import re
+import string
 import sys
+import unicodedata
 import urllib.error
 import urllib.request
 import zipfile
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 MARKER = "<!-- convbench gate -->"  # the comment is found by it again
-AUTHOR = "github-actions[bot]"  # whose comments are ours; anybody can write the marker
+AUTHOR = "github-actions[bot]"  # others can write the marker, too
 ARTIFACT = "gate"
-LARGEST = 4 << 20  # bytes of the artifact
-LONGEST = 1 << 20  # bytes of the report in it; a job's summary takes no more either
-COMMENT = 65536  # characters that GitHub takes
-ROOM = 64000  # of these for the report
 PAGES = 50  # of a hundred comments
+
+MAX_ARTIFACT = 4 << 20  # bytes
+MAX_REPORT = 4 << 20  # bytes of gate.json
+MAX_MEMBERS = 10  # files in the artifact; the gate writes three
+MAX_DIGITS = 20  # of a whole number
+MAX_TEXT = 10_000  # characters
+MAX_LIST = 10_000  # items
+MAX_NUMBER = 1e9  # of seconds and ratios, too
+MAX_NAME = 200  # characters of a cell's name that are shown
+MAX_ROWS = 100  # cells that are shown
+MAX_TABLE = 60_000  # characters; GitHub takes 65536 for all of a comment
+
+VERDICTS = ("broken", "regressed", "not measured", "ambiguous", "improved", "new", "same", "skipped")
+STATUS = {
+    0: "passes",
+    1: "fails: cells have regressed",
+    2: "did not run: its call was wrong",
+    3: "fails: the head does not build, or a benchmark that works on the base fails on it",
+    4: "cannot pass: cells that should have been measured were not",
+}
+ENCRYPTED = 0x2041  # flags of a zip's members
+PLAIN = set(string.ascii_letters + string.digits + " (),'=-")
+BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # letters and signs without a shape
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 class Refused(Exception):
@@ -69,9 +95,9 @@ class Api:
                 raise
             answer = urllib.request.urlopen(error.headers["Location"], timeout=30)
         with answer:
-            data = answer.read(LARGEST + 1)
-        if len(data) > LARGEST:
-            raise Refused(f"the artifact has more than {LARGEST} bytes")
+            data = answer.read(MAX_ARTIFACT + 1)
+        if len(data) > MAX_ARTIFACT:
+            raise Refused(f"the artifact has more than {MAX_ARTIFACT} bytes")
         return data
 
 
@@ -97,34 +123,227 @@ def artifact(run: dict, api: Api) -> bytes:
     if not there:
         raise Nothing("the run left no report: the gate was not asked for, or did not get that far")
     newest = max(there, key=lambda each: each["id"])
-    if newest["size_in_bytes"] > LARGEST:
-        raise Refused(f"the artifact has more than {LARGEST} bytes")
+    if newest["size_in_bytes"] > MAX_ARTIFACT:
+        raise Refused(f"the artifact has more than {MAX_ARTIFACT} bytes")
     return api.download(f"actions/artifacts/{newest['id']}/zip")
 
 
-def read(data: bytes) -> tuple[int, str]:
-    """The pull request's number and the report. Raises Refused for everything else that a file can be."""
+def read(data: bytes) -> tuple[int, dict | None]:
+    """The pull request's number and the report, None where the gate wrote none. Raises Refused."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            number, report = member(archive, "number", 20), member(archive, "gate.md", LONGEST)
+            members = archive.infolist()
+            names = {member.filename for member in members}
+            if not len(names) == len(members) <= MAX_MEMBERS:
+                raise Refused("the artifact has more files than the gate writes, or two of one name")
+            for member in members:
+                # Of the other methods zipfile inflates everything before it counts.
+                if member.flag_bits & ENCRYPTED or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    raise Refused("the artifact has a file that is encrypted or not packed as the gate's are")
+            number = content(archive, "number", 20)
+            report = content(archive, "gate.json", MAX_REPORT) if "gate.json" in names else None
     except Refused:
         raise
     except Exception as error:  # zipfile has a dozen, one for each way in which a file is no archive
         raise Refused(f"the artifact cannot be read ({type(error).__name__})") from None
     if not re.fullmatch(r"[1-9][0-9]{0,8}\n?", number):
         raise Refused("the artifact names no pull request")
-    if not report.strip():
-        raise Refused("the report is empty")
-    return int(number), report
+    return int(number), None if report is None else parse(report)
 
 
-def member(archive: zipfile.ZipFile, name: str, limit: int) -> str:
+def content(archive: zipfile.ZipFile, name: str, limit: int) -> str:
     """One file of an archive. It is read up to the limit, since the size that an archive declares may be a lie."""
     with archive.open(name) as file:
-        content = file.read(limit + 1)
-    if len(content) > limit:
+        data = file.read(limit + 1)
+    if len(data) > limit:
         raise Refused(f"{name} has more than {limit} bytes")
-    return content.decode()
+    return data.decode()
+
+
+def parse(written: str) -> dict:
+    """The report. Raises Refused unless its shape and its types are those that the gate writes."""
+    try:
+        report = json.loads(written, object_pairs_hook=distinct, parse_int=whole, parse_constant=whole)
+    except (ValueError, RecursionError) as error:
+        raise Refused(f"gate.json is no JSON ({type(error).__name__})") from None
+    REPORT(report, "gate.json")
+    return report
+
+
+def distinct(pairs: list[tuple[str, Any]]) -> dict:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise Refused("gate.json has a key twice")
+    return found
+
+
+def whole(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise Refused(f"gate.json has a number of more than {MAX_DIGITS} digits")
+    return int(digits)  # not of NaN and Infinity, which Python takes for JSON
+
+
+# The shape of a report, as convbench.gate.outcome.as_json writes it: each of these raises Refused for all other values.
+
+Check = Callable[[Any, str], None]
+
+
+def text(value: Any, where: str) -> None:
+    if not isinstance(value, str) or len(value) > MAX_TEXT:
+        raise Refused(f"{where} is not a text of at most {MAX_TEXT} characters")
+
+
+def verdict(value: Any, where: str) -> None:
+    if value not in VERDICTS:
+        raise Refused(f"{where} is not a verdict")
+
+
+def scalar(value: Any, where: str) -> None:
+    if isinstance(value, str):
+        text(value, where)
+    elif value is not None and not isinstance(value, bool):
+        NUMBER(value, where)
+
+
+def setting(value: Any, where: str) -> None:
+    many(scalar)(value if isinstance(value, list) else [value], where)
+
+
+def between(low: float, high: float, kind: Any = (int, float)) -> Check:
+    def check_number(value: Any, where: str) -> None:
+        if isinstance(value, bool) or not isinstance(value, kind) or not low <= value <= high:  # a bool is an int to Python
+            raise Refused(f"{where} is not a number from {low:g} to {high:g}")
+
+    return check_number
+
+
+def optional(inner: Check) -> Check:
+    return lambda value, where: None if value is None else inner(value, where)
+
+
+def many(inner: Check, low: int = 0, high: int = MAX_LIST) -> Check:
+    def check_list(value: Any, where: str) -> None:
+        if not isinstance(value, list) or not low <= len(value) <= high:
+            raise Refused(f"{where} is not a list of {low} to {high} items")
+        for place, item in enumerate(value):
+            inner(item, f"{where}[{place}]")
+
+    return check_list
+
+
+def mapping(inner: Check) -> Check:
+    def check_mapping(value: Any, where: str) -> None:
+        if not isinstance(value, dict):
+            raise Refused(f"{where} is not an object")
+        many(text)(list(value), f"{where}'s keys")
+        many(inner)(list(value.values()), f"{where}'s values")
+
+    return check_mapping
+
+
+def record(*optional_keys: tuple[str, Check], **checks: Check) -> Check:
+    known = checks | dict(optional_keys)
+
+    def check_record(value: Any, where: str) -> None:
+        if not isinstance(value, dict) or not checks.keys() <= value.keys() <= known.keys():
+            raise Refused(f"{where} does not have the keys that the gate writes")
+        for key, item in value.items():
+            known[key](item, f"{where}.{key}")
+
+    return check_record
+
+
+COUNT, POSITIVE, NUMBER = between(0, MAX_NUMBER, int), between(0, MAX_NUMBER), between(-MAX_NUMBER, MAX_NUMBER)
+CELL = record(
+    **dict.fromkeys(("benchmark", "again"), text),
+    **dict.fromkeys(("params", "notes"), many(text)),
+    **dict.fromkeys(("reason", "accepted", "answer"), optional(text)),
+    **dict.fromkeys(("before", "after", "ratio"), optional(POSITIVE)),
+    verdict=verdict,
+    interval=optional(many(optional(POSITIVE), 2, 2)),
+    rounds=COUNT,
+    log_ratios=mapping(many(optional(NUMBER))),
+)
+REPORT = record(
+    # A base from before these came writes neither.
+    ("proposed", many(record(cell=text, reason=text))),
+    ("proposal_error", optional(text)),
+    **dict.fromkeys(("base", "head", "summary"), text),
+    **dict.fromkeys(("environment", "error"), optional(text)),
+    machine=mapping(text),
+    settings=mapping(setting),
+    exit_status=between(min(STATUS), max(STATUS), int),
+    rounds=COUNT,
+    seconds=POSITIVE,
+    cells=many(CELL),
+    not_timed=many(record(benchmark=text, reason=text)),
+)
+
+
+def compose(report: dict | None, run: dict) -> str:
+    """The comment, in our words."""
+    parts = [f"From [the run]({run['html_url']}) that measured {run['head_sha'][:8]}; its summary has the whole report."]
+    if report is None:
+        title = "wrote no report"
+    else:
+        status, cells = report["exit_status"], sorted(report["cells"], key=lambda cell: VERDICTS.index(cell["verdict"]))
+        title = STATUS[status]
+        if (status == 0) != (run["conclusion"] == "success"):
+            parts.append(f"The run itself ended otherwise: {run['conclusion']}.")
+        counts = Counter("accepted" if accepted(cell) else cell["verdict"] for cell in cells)
+        parts.append(", ".join(f"{counts[name]} {name}" for name in ("accepted", *VERDICTS) if counts[name]) or "no cells")
+        parts += table([cell for cell in cells if cell["verdict"] not in ("same", "skipped")])
+        if count := len(report.get("proposed", ())):
+            parts.append(f"Accepted regressions that the head proposes, and that do not count here: {count}.")
+        if report.get("proposal_error"):
+            parts.append("The head's file of accepted regressions cannot be read.")
+    return "\n\n".join([f"{MARKER}\n### Speed: the gate {title}", *parts]) + "\n"
+
+
+def table(cells: list[dict]) -> list[str]:
+    """The cells as a table, and how many did not fit."""
+    lines, room = [], MAX_TABLE
+    for cell in cells[:MAX_ROWS]:
+        said = f"{cell['verdict']}, accepted" if accepted(cell) else cell["verdict"]
+        ratio, *interval = (f"{x:.3f}" if x is not None else "" for x in (cell["ratio"], *(cell["interval"] or ())))
+        fields = [said, code(cell), seconds(cell["before"]), seconds(cell["after"]), ratio, " to ".join(interval)]
+        lines.append(f"| {' | '.join(fields)} |")
+        room -= len(lines[-1]) + 1
+        if room < 0:
+            lines.pop()
+            break
+    rest = [f"and {len(cells) - len(lines)} more; see the run"] if len(lines) < len(cells) else []
+    head = ["| verdict | cell | before | after | ratio | interval |", "|---|---|---:|---:|---:|---|"]
+    return ["\n".join(head + lines), *rest] if lines else rest
+
+
+def accepted(cell: dict) -> bool:
+    return cell["verdict"] == "regressed" and bool(cell["accepted"])
+
+
+def seconds(value: float | None) -> str:
+    if value is None:
+        return ""
+    size, unit = next(((size, unit) for size, unit in ((1, "s"), (1e-3, "ms"), (1e-6, "us")) if value >= size), (1e-9, "ns"))
+    scaled = value / size
+    return f"{scaled:.{2 if scaled < 10 else 1 if scaled < 100 else 0}f} {unit}"
+
+
+def code(cell: dict) -> str:
+    """A cell's name, in which no character means anything to GitHub: no markup, no link, no mention, no command."""
+    name = cell["benchmark"] + (f"({', '.join(cell['params'])})" if cell["params"] else "")
+    short = name if len(name) <= MAX_NAME else f"{name[:MAX_NAME]}…"
+    return f"<code>{''.join(map(escaped, short))}</code>"
+
+
+def escaped(character: str) -> str:
+    """A character as itself if it is plain, else as its number; one that cannot be seen, or moves others, is replaced."""
+    if character in PLAIN:
+        return character
+    if not character.isprintable() or character in BLANK or unicodedata.category(character).startswith("M"):
+        character = REPLACEMENT
+    # GitHub looks for mentions and e-mails in the text that numbers stand for.
+    return f"&#{ord(character)};" + ("&#8203;" if character == "@" else "")
 
 
 def check(number: int, run: dict, api: Api, repository: str) -> None:
@@ -142,26 +361,6 @@ def check(number: int, run: dict, api: Api, repository: str) -> None:
         raise Nothing(f"the fork of pull request {number} is gone")
     if (head["sha"], head["repo"]["id"]) != (run["head_sha"], run["head_repository"]["id"]):
         raise Nothing(f"the commit that was measured is not the head of pull request {number}")
-
-
-def compose(report: str, run: dict) -> str:
-    """The comment, our line above the stranger's. It speaks in the bot's name, so it calls nobody and hides nothing."""
-    quiet = re.sub(r"@|&(?:#0*64|#x0*40|commat);?", "@\u200b", report.strip(), flags=re.IGNORECASE).replace("<!--", "&lt;!--")
-    source = f"From [the run]({run['html_url']}) that measured {run['head_sha'][:8]}"
-    if len(quiet) > ROOM:
-        quiet, source = shorten(quiet), f"{source}, whose summary has the rest, too"
-    body = f"{MARKER}\n<sub>{source}</sub>\n\n{quiet}\n"
-    if len(body) > COMMENT:
-        raise Refused("the report cannot be made short enough for a comment")
-    return body
-
-
-def shorten(report: str) -> str:
-    """As many lines as a comment takes, with the code and the folds closed that are open where it ends."""
-    start = report[:ROOM]
-    start = start.rpartition("\n")[0] or start
-    fence = "\n```" if start.count("```") % 2 else ""
-    return start + fence + "\n\n</details>" * (start.count("<details>") - start.count("</details>"))
 
 
 def find(number: int, api: Api) -> int | None:

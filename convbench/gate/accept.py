@@ -1,4 +1,4 @@
-"""Regressions that somebody has accepted: by option, or in a file that the head brings along."""
+"""Accepted regressions: by option, in a file of the head, or in a file that is named in its place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FILE = "convbench-accept.toml"
 
 
 class Malformed(ValueError):
-    """A file of accepted regressions that cannot be read as one; says where."""
+    """A file of accepted regressions that cannot be read as one; says which and why."""
 
 
 @dataclass(frozen=True)
@@ -27,28 +27,32 @@ class Acceptance:
         return f"accepted by {self.by}: {self.reason}"
 
 
-def read(folder: Path) -> list[Acceptance]:
-    """The acceptances in a project's FILE; [] where it has none. Raises Malformed.
+def read(file: Path) -> list[Acceptance]:
+    """The acceptances in a file; [] where there is none. Raises Malformed.
 
     The file holds any number of [[accept]] tables, each with a `cell` and a `reason`.
     """
-    file = folder / FILE
+    name = file.name
+    if not file.exists():
+        return []
+    if not file.is_file():  # a read of a pipe or a device may not end
+        raise Malformed(f"{name} is not a regular file")
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return []
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Malformed(f"{FILE} is no TOML: {error}") from None
+    except OSError as error:
+        raise Malformed(f"{name} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:  # text, numbers and nesting that TOML or Python does not take
+        raise Malformed(f"{name} is no TOML: {error}") from None
     entries = content.pop("accept", [])
     if content or not isinstance(entries, list):
-        raise Malformed(f"{FILE} may hold [[accept]] tables alone")
+        raise Malformed(f"{name} may hold [[accept]] tables alone")
     found = []
     for number, entry in enumerate(entries, 1):
         if not (isinstance(entry, dict) and entry.keys() == {"cell", "reason"}):
-            raise Malformed(f"{FILE}: entry {number} needs a cell and a reason, and nothing else")
+            raise Malformed(f"{name}: entry {number} needs a cell and a reason, and nothing else")
         if not all(isinstance(value, str) and value.strip() for value in entry.values()):
-            raise Malformed(f"{FILE}: cell and reason of entry {number} have to be text")
-        found.append(Acceptance(entry["cell"], entry["reason"], FILE))
+            raise Malformed(f"{name}: cell and reason of entry {number} have to be text")
+        found.append(Acceptance(entry["cell"], entry["reason"], name))
     return found
 
 

@@ -21,7 +21,11 @@ from convbench.project import Project
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for. base, head: revisions, None for their defaults. budget: seconds, None for what the cells need."""
+    """What is asked for.
+
+    base, head: revisions, None for their defaults. budget: seconds, None for what the cells need. accept_file: read in place
+    of the head's own file of accepted regressions.
+    """
 
     base: str | None = None
     head: str | None = None
@@ -30,6 +34,7 @@ class Request:
     acceptances: tuple[Acceptance, ...] = ()
     json: Path | None = None
     markdown: Path | None = None
+    accept_file: Path | None = None
 
 
 class Usage(click.ClickException):
@@ -44,6 +49,10 @@ def run(project: Project, request: Request, console: Console) -> Outcome:
     Raises Usage for a wrong question; everything else that goes wrong stands in the outcome, with its exit status.
     """
     commits = resolve(project, request)
+    try:
+        given = accept.read(request.accept_file) if request.accept_file else None
+    except accept.Malformed as error:
+        raise Usage(str(error)) from None
     for path in filter(None, (request.json, request.markdown)):
         if not path.parent.is_dir():
             raise Usage(f"{path} cannot be written: {path.parent} is no folder")
@@ -68,7 +77,7 @@ def run(project: Project, request: Request, console: Console) -> Outcome:
 
     try:
         with measure.lock(project), measure.termination():
-            _measure(project, request, commits, result, console, write)
+            _measure(project, request, commits, given, result, console, write)
     except (KeyboardInterrupt, measure.Interrupted):
         _stop(result, "interrupted: what had been measured by then stands above and in the reports")
     except click.ClickException as error:
@@ -115,6 +124,7 @@ def _measure(
     project: Project,
     request: Request,
     commits: dict[str, str],
+    given: list[Acceptance] | None,
     result: Outcome,
     console: Console,
     write: Callable[[], None],
@@ -126,10 +136,28 @@ def _measure(
     if session is None:
         return
     try:
-        acceptances = [*request.acceptances, *accept.read(session.built["head"].folder / "checkout")]
+        by_file = acceptances(session.built["head"].folder / "checkout", given, result)
     except accept.Malformed as error:
         raise Usage(str(error)) from None
-    report(session, result, acceptances, write, console, project.work / "gate")
+    report(session, result, [*request.acceptances, *by_file], write, console, project.work / "gate")
+
+
+def acceptances(head: Path, given: list[Acceptance] | None, result: Outcome) -> list[Acceptance]:
+    """Those of the head's own file; or the given ones, and then what the head's file has beyond them is only proposed.
+
+    head: the folder of its checkout. Raises Malformed where the head's own file counts and cannot be read.
+    """
+    try:
+        own = accept.read(head / accept.FILE)
+    except accept.Malformed as error:
+        if given is None:
+            raise
+        own, result.proposal_error = [], str(error)
+    if given is None:
+        return own
+    known = {(acceptance.cell, acceptance.reason) for acceptance in given}
+    result.proposed = [acceptance for acceptance in own if (acceptance.cell, acceptance.reason) not in known]
+    return given
 
 
 def prepare(project: Project, request: Request, commits: dict[str, str], result: Outcome, console: Console) -> Session | None:

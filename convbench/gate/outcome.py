@@ -64,7 +64,8 @@ class Outcome:
     """A gate's report while it runs and when it has ended.
 
     error: what prevented it, in a sentence, with the exit status that is due to it. listed: what is not measured and not
-    missing.
+    missing. proposed: entries of the head's file of accepted regressions that accept nothing here, since another file was
+    named; proposal_error: why that file could not be read.
     """
 
     base: str
@@ -73,6 +74,8 @@ class Outcome:
     settings: dict[str, Any]
     rows: list[Row] = field(default_factory=list)
     listed: list[tuple[str, str]] = field(default_factory=list)
+    proposed: list[Acceptance] = field(default_factory=list)
+    proposal_error: str | None = None
     error: str | None = None
     error_status: int = 0
     rounds: int = 0
@@ -164,13 +167,23 @@ def show(outcome: Outcome, console: Console) -> None:
     for row in shown:
         if row.verdict in ("regressed", "ambiguous", "broken"):
             console.print(f"again: {again(outcome, row)}", highlight=False, markup=False, soft_wrap=True)
+    for acceptance in outcome.proposed:
+        text = " ".join(f"{PROPOSED}: {acceptance.cell} ({acceptance.reason})".split())
+        console.print(text, highlight=False, markup=False, soft_wrap=True)
+    if outcome.proposal_error:
+        console.print(_no_proposal(outcome), highlight=False, markup=False, soft_wrap=True)
     if outcome.error:
         console.print(outcome.error, highlight=False, markup=False, soft_wrap=True)
     console.print(outcome.summary, highlight=False, markup=False, soft_wrap=True)
 
 
 FEW = 3  # cells of one remark that are named
+PROPOSED = "proposed by the head, and not accepted"
 HEADINGS = ("verdict", "cell", "before", "after", "ratio", "interval", "rounds")
+
+
+def _no_proposal(outcome: Outcome) -> str:
+    return " ".join(f"The head's {outcome.proposal_error}, and proposes nothing".split())
 
 
 def _beside(row: Row) -> list[str]:
@@ -226,6 +239,8 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
         "seconds": round(outcome.seconds, 1),
         "cells": [asdict(row) | {"again": again(outcome, row)} for row in outcome.rows],
         "not_timed": [{"benchmark": name, "reason": reason} for name, reason in outcome.listed],
+        "proposed": [{"cell": acceptance.cell, "reason": acceptance.reason} for acceptance in outcome.proposed],
+        "proposal_error": outcome.proposal_error,
     }
     return _finite(content)
 
@@ -251,6 +266,11 @@ def as_markdown(outcome: Outcome) -> str:
         found = [row for row in notable if row.verdict in ("regressed", "ambiguous", "broken")]
         if found:
             parts.append("To repeat a finding:\n\n```\n" + "\n".join(again(outcome, row) for row in found) + "\n```")
+    if outcome.proposed:
+        proposed = "\n".join(f"* {_code(acceptance.cell)}: {_escape(acceptance.reason)}" for acceptance in outcome.proposed)
+        parts.append(f"{PROPOSED.capitalize()}:\n\n{proposed}")
+    if outcome.proposal_error:
+        parts.append(_escape(_no_proposal(outcome)))
     if rest := [row for row in outcome.rows if row not in notable]:
         parts.append(f"<details><summary>{len(rest)} more cells</summary>\n\n{_table(rest)}\n\n</details>")
     if outcome.listed:
