@@ -11,14 +11,12 @@ OURS = ("convbench", "benchmarks", "impls")
 def main() -> None:
     """Run the command. Ends with one sentence where a library is missing or nothing more can be written."""
     try:
-        from convbench import cli
+        from convbench import cli, terminal
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] in OURS:
             raise
         sys.exit(f"Error: {error.name} is missing: the commands need more than impls does; pip install '.[bench]'")
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # a terminal without a sign of ours shows another
+    terminal.guard()
     try:
         try:
             cli.main()

@@ -7,15 +7,16 @@ import csv
 import json
 import re
 import sys
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import numpy as np
-from rich.console import Console
 
 # What one command alone needs is imported by it: all of it together takes as long as reading a table.
 from convbench import compare, dashboard, machine, plan, project, results, roofline, store, table
+from convbench.terminal import SafeConsole
 
 if TYPE_CHECKING:
     from convbench.speed import Again
@@ -48,11 +49,11 @@ IMPLEMENTATION = click.option(
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-def console(width: int = WIDE) -> Console:
+def console(width: int = WIDE) -> SafeConsole:
     """Standard output, as wide as the screen or, without one, so many characters: table.ENDLESS where a line is of one cell
     and is found by its name, which must not be broken.
     """
-    return Console() if sys.stdout.isatty() else Console(width=width)
+    return SafeConsole() if sys.stdout.isatty() else SafeConsole(width=width)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -160,7 +161,7 @@ def try_shape(input, weight, names, as_json, as_csv, **options) -> None:
     from convbench import trial
 
     request = trial.request(input, weight, names, options)
-    cells, notes = trial.run(project.find(), request, Console(stderr=True))
+    cells, notes = trial.run(project.find(), request, SafeConsole(stderr=True))
     _print(cells, notes, as_json, as_csv)
     failed = cells[cells.status == "failed"]
     if len(failed):
@@ -189,7 +190,7 @@ def profile_one(graph: Path | None, native: Path | None, trace: Path | None, **q
     from convbench import profiling
 
     outputs = profiling.Outputs(graph, native, trace)
-    click.echo("\n".join(profiling.run(project.find(), question, outputs, Console(stderr=True))))
+    click.echo("\n".join(profiling.run(project.find(), question, outputs, SafeConsole(stderr=True))))
 
 
 @main.command(name="speed")
@@ -269,7 +270,7 @@ def compare_stored(base: str, head: str, bench: tuple[str, ...], machine_name: s
         found = _readable(compare.compare, here.results, name, *commits, known, bench)
         if file is not None:
             _write(file, compare.document(found))
-    compare.show(found, console(table.ENDLESS))
+        compare.show(found, console(table.ENDLESS))
     sys.exit(compare.exit_status(found.cells))
 
 
@@ -306,7 +307,7 @@ def see_doctor(file: Path | None) -> None:
     """
     from convbench import doctor
 
-    report = doctor.examine(project.find(), Console(stderr=True))
+    report = doctor.examine(project.find(), SafeConsole(stderr=True))
     if file is not None:
         _write(file, doctor.document(report))
     doctor.show(report, console())
@@ -319,7 +320,14 @@ def _mistakes_end_with_2():
     try:
         yield
     except click.ClickException as error:
-        raise compare.Impossible(error.message) from None
+        if error.exit_code == 1:
+            raise compare.Impossible(error.message) from None
+        raise
+    except KeyboardInterrupt:
+        sys.exit(130)  # as shells have it
+    except Exception:  # a mistake of ours
+        traceback.print_exc()
+        sys.exit(2)
 
 
 @main.command(name="gate")
@@ -331,10 +339,13 @@ def _mistakes_end_with_2():
 @click.option("--budget", type=click.FloatRange(0, min_open=True), metavar="MINUTES", help="For measuring alone.")
 @click.option("--accept", "accepted", multiple=True, metavar="CELL", help="A cell, or a glob, that may be slower.")
 @click.option("--reason", metavar="TEXT", help="Why what --accept names may be slower.")
+@click.option("--accept-file", type=FILE, metavar="FILE", help="Read in place of the head's convbench-accept.toml.")
 @click.option("--json", "json_file", type=FILE, help="Write the report there.")
 @click.option("--markdown", type=FILE, help="The same, for a summary or a comment.")
 @click.option("--self-test", is_flag=True, help="HEAD against itself, with slow-downs of 0, 5, 10 and 25 % made on purpose.")
-def measure_gate(base, head, bench, implementation, quick, budget, accepted, reason, json_file, markdown, self_test) -> None:
+def measure_gate(
+    base, head, bench, implementation, quick, budget, accepted, reason, accept_file, json_file, markdown, self_test
+) -> None:
     """Is HEAD slower than BASE? Builds both, measures them in turn, and judges every cell of any asv suite.
 
     BASE is where HEAD left the first branch of asv.conf.json, HEAD the commit that is checked out.
@@ -349,17 +360,17 @@ def measure_gate(base, head, bench, implementation, quick, budget, accepted, rea
         raise click.UsageError("--accept and --reason belong together: what may be slower, and why")
     with _mistakes_end_with_2():
         here = project.find()
-    seconds = None if budget is None else 60 * budget
-    acceptances = tuple(Acceptance(cell, reason, "--accept") for cell in accepted)
-    request = gate.Request(
-        base, head, plan.Selection(bench, implementation, quick), seconds, acceptances, json_file, markdown
-    )
-    if self_test:
-        rates = selftest.run(here, request, console())
-        selftest.show(rates, console())
-        sys.exit(selftest.exit_status(rates))
-    result = gate.run(here, request, console())
-    outcome.show(result, console(table.ENDLESS))
+        seconds = None if budget is None else 60 * budget
+        acceptances = tuple(Acceptance(cell, reason, "--accept") for cell in accepted)
+        request = gate.Request(
+            base, head, plan.Selection(bench, implementation, quick), seconds, acceptances, json_file, markdown, accept_file
+        )
+        if self_test:
+            rates = selftest.run(here, request, console())
+            selftest.show(rates, console())
+            sys.exit(selftest.exit_status(rates))
+        result = gate.run(here, request, console())
+        outcome.show(result, console(table.ENDLESS))
     sys.exit(result.exit_status)
 
 
@@ -407,6 +418,6 @@ def _print(cells, notes: table.Notes, as_json: bool, as_csv: bool) -> None:
     elif as_csv:
         writer = csv.DictWriter(sys.stdout, table.FIELDS)
         writer.writeheader()
-        writer.writerows(table.records(cells))
+        writer.writerows({key: table.for_spreadsheet(value) for key, value in row.items()} for row in table.records(cells))
     else:
         table.show(cells, notes, console())

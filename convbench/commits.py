@@ -12,11 +12,11 @@ from pathlib import Path
 
 import click
 from asv.console import log
-from asv.plugins.git import Git
 from asv.repo import NoSuchNameError
 from asv.util import ProcessError, UserError
 
 from convbench import results
+from convbench.git import Repository
 from convbench.project import Project
 
 
@@ -29,7 +29,7 @@ def resolve(project: Project, words: str) -> list[str]:
     # asv takes paths from the current folder, and prints what git said before it raises.
     with contextlib.chdir(project.root), log.set_level(logging.CRITICAL + 1):
         try:
-            repository = Git(project.conf.repo, project.conf.project)
+            repository = Repository(project.conf.repo, project.conf.project)
             repository.pull()
             found = _find(repository, project, words) if listed is None else list(map(repository.get_hash_from_name, listed))
             place = repository.get_revisions(set(found))
@@ -46,7 +46,7 @@ def resolve(project: Project, words: str) -> list[str]:
     return sorted(dict.fromkeys(found), key=lambda commit: place.get(commit, math.inf), reverse=True)
 
 
-def _find(repository: Git, project: Project, words: str) -> list[str]:
+def _find(repository: Repository, project: Project, words: str) -> list[str]:
     branches = project.conf.branches
     match words:
         case "HEAD":
@@ -76,7 +76,7 @@ def _measured(project: Project) -> set[str]:
     found = set()
     for path in results.result_files(project.results):
         try:
-            found.add(results.load(path, {}).commit)
+            found.add(results.read(path).commit)
         except results.Unreadable as error:
             results.warn(error)
     return found

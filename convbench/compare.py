@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import json
 import math
 import re
 from collections import Counter
@@ -23,10 +22,10 @@ import numpy as np
 from rich import box
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
-from convbench import figures, plan, results
+from convbench import figures, plan, results, untrusted
 from convbench.table import show_rows
+from convbench.terminal import one_line
 
 SAME, DIFFERS, UNKNOWN = "same", "differs", "unknown"
 KIND = "stored, not paired"
@@ -179,18 +178,30 @@ def compare(
 
 
 def _files(folder: Path, machine: str, commit: str) -> dict[str, Path]:
-    """A commit's results files on a machine by environment, the one measured last at the end."""
-    found = {}
+    """A commit's results files on a machine by environment, the one measured last at the end.
+
+    A file that cannot be read is named and passed over; raises Unreadable where that leaves none, Impossible where there is
+    none.
+    """
+    found, unreadable = {}, []
     for path in results.result_files(folder):
         if path.parent.name == machine and path.name.startswith(commit[:8]):
-            run = results.load(path, {})
-            if run.commit == commit:
-                found[run.environment] = path
+            try:
+                stored = results.read(path)
+            except results.Unreadable as error:
+                unreadable.append(error)
+                continue
+            if stored.commit == commit:
+                found[stored.environment] = path
+    if not found and unreadable:
+        raise unreadable[0]
     if not found:
         raise Impossible(
             f"no results of commit {commit[:8]} on {machine} in {folder.name}/: check it out and measure it with "
             "`convbench run` first"
         )
+    for reason in unreadable:
+        results.warn(reason)
     return found
 
 
@@ -200,20 +211,16 @@ Sides = dict[plan.Cell, tuple[str | None, Side]]
 
 def _read(path: Path, known: dict[str, dict[str, Any]]) -> Sides:
     """Every cell of a results file, also of benchmarks that have another version today. Raises Unreadable."""
-    results.load(path, {})  # says what is wrong with a file that is not whole
-    content = json.loads(path.read_text(encoding="utf-8"))
-    entries = {name: dict(zip(content["result_columns"], row, strict=False)) for name, row in content["results"].items()}
+    entries = results.read(path).entries
     versions = {name: entry.get("version") or known.get(name, {}).get("version") for name, entry in entries.items()}
     cells = results.load(path, {name: {**known.get(name, {}), "version": versions[name]} for name in entries}).cells
     found: Sides = {}
-    try:
+    with untrusted.understanding(path):
         for name, entry in entries.items():
             repeats = entry.get("stats_repeat") or itertools.repeat(None)
             counts = dict(zip(itertools.product(*(entry.get("params") or [])), repeats, strict=False))
             for cell in cells[cells.benchmark == name].itertuples():
                 found[name, cell.params] = versions[name], _side(cell, counts.get(cell.params), name in known)
-    except (TypeError, ValueError) as error:
-        raise results.Unreadable(f"{path.parent.name}/{path.name} is not a whole results file of asv: {error!r}") from error
     return found
 
 
@@ -285,19 +292,19 @@ def document(comparison: Comparison) -> dict[str, Any]:
 def show(comparison: Comparison, console: Console) -> None:
     """Print a row for every cell that has a time or failed, and how many others there are."""
     commits = f"{comparison.base[:8]} (before) and {comparison.head[:8]} (after)"
-    console.print(Text(f"{KIND}: {comparison.machine}, {commits}, {comparison.environment}", style="bold"))
-    console.print(Text("median ± half the interquartile range; ratio: after over before, the worst first"))
+    console.print(one_line(f"{KIND}: {comparison.machine}, {commits}, {comparison.environment}", style="bold"))
+    console.print(one_line("median ± half the interquartile range; ratio: after over before, the worst first"))
     wide = f"{SPREADS} x the spread, the larger interquartile range over its median, where that is more"
-    console.print(Text(f"differs: by over {figures.percent(SMALLEST)}, or over {wide}"))
-    console.print(Text("measured at different times, so a verdict is a hint; `convbench gate` decides"))
+    console.print(one_line(f"differs: by over {figures.percent(SMALLEST)}, or over {wide}"))
+    console.print(one_line("measured at different times, so a verdict is a hint; `convbench gate` decides"))
     for environment in comparison.left_out:
-        console.print(Text(f"measured less recently and left out: {environment}"))
+        console.print(one_line(f"measured less recently and left out: {environment}"))
     if told := [cell for cell in comparison.cells if cell.told]:
         names = [plan.spelling((cell.benchmark, cell.params)) for cell in told]
         show_rows(functools.partial(_table, told), names, console)
     for kind, count in _untold(comparison.cells).most_common():
-        console.print(Text(f"{_cells(count)} without a time: {kind}"), highlight=False)
-    console.print(Text(_summary(comparison.cells), style="bold"), highlight=False)
+        console.print(one_line(f"{_cells(count)} without a time: {kind}"), highlight=False)
+    console.print(one_line(_summary(comparison.cells), style="bold"), highlight=False)
 
 
 def _table(cells: Sequence[Cell], names: Sequence[str]) -> Table:
@@ -308,10 +315,10 @@ def _table(cells: Sequence[Cell], names: Sequence[str]) -> Table:
     table.add_column("verdict", overflow="fold")
     for cell, name in zip(cells, names, strict=True):
         table.add_row(
-            Text(name),
-            *(Text(_time(side)) for side in (cell.before, cell.after)),
-            Text("" if cell.ratio is None else figures.ratio(cell.ratio)),
-            Text(f"{cell.verdict}: {cell.reason}", style="bold red" if cell.slower else ""),
+            one_line(name),
+            *(one_line(_time(side)) for side in (cell.before, cell.after)),
+            one_line("" if cell.ratio is None else figures.ratio(cell.ratio)),
+            one_line(f"{cell.verdict}: {cell.reason}", style="bold red" if cell.slower else ""),
         )
     return table
 

@@ -24,6 +24,7 @@ from threadpoolctl import threadpool_info
 
 from convbench import figures, machine, measure, noise, suite
 from convbench.project import Project
+from convbench.terminal import one_line
 
 FIT, RESERVATIONS, UNFIT = "fit to measure on", "fit to measure on, with reservations", "not fit to measure on"
 SYSTEM = Path("/sys/devices/system/cpu")
@@ -259,16 +260,16 @@ def show(report: Report, console: Console) -> None:
     _section("suite", _suite(report.suite), console)
     style = {FIT: "bold green", RESERVATIONS: "bold yellow", UNFIT: "bold red"}[report.verdict]
     doubts = [("not fit" if doubt.grave else "reservation", f"{doubt.reason}; {doubt.cure}") for doubt in report.doubts]
-    _section(Text(f"this machine is {report.verdict}", style=style), doubts, console)
+    _section(one_line(f"this machine is {report.verdict}", style=style), doubts, console)
 
 
 def _section(title: str | Text, rows: Sequence[tuple[str, str]], console: Console) -> None:
-    console.print(title if isinstance(title, Text) else Text(title, style="bold"))
+    console.print(title if isinstance(title, Text) else one_line(title, style="bold"))
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
     for name, text in rows:
-        table.add_row(Text(f"  {name}"), Text(text))
+        table.add_row(one_line(f"  {name}"), one_line(text))
     if rows:
         console.print(table)
 

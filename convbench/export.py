@@ -8,7 +8,7 @@ from typing import Any
 import click
 import pandas as pd
 
-from convbench import results, roofline, store
+from convbench import results, roofline, store, table, untrusted
 
 # Every column that is always there. A benchmark's own parameters follow, each in a column param_NAME.
 COLUMNS = {
@@ -48,11 +48,10 @@ def frame(folder: Path) -> pd.DataFrame:
     frames = []
     for path in results.result_files(folder):
         try:
-            run = results.load(path, known)
+            with untrusted.understanding(path):
+                frames.append(_cells(results.load(path, known), known))
         except results.Unreadable as error:
             results.warn(error)
-            continue
-        frames.append(_cells(run, known))
     found = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
     parameters = sorted(name for name in found if name.startswith("param_"))
     return found.reindex(columns=[*COLUMNS, *parameters]).convert_dtypes()
@@ -88,6 +87,8 @@ def write(cells: pd.DataFrame, path: Path) -> None:
     """Write a frame as the ending of the path says. Raises ClickException where that cannot be."""
     try:
         with store.whole(path) as beside:
+            if path.suffix == ".csv":
+                cells = cells.apply(lambda column: column.map(table.for_spreadsheet))
             getattr(cells, WRITERS[path.suffix])(beside, index=False)
     except ImportError:
         raise click.ClickException("Parquet needs pyarrow: python -m pip install pyarrow, or name a .csv file") from None

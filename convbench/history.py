@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -21,11 +20,11 @@ import numpy as np
 from rich import box
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from convbench import figures, plan, results, steps
 from convbench.project import Project
 from convbench.table import show_rows
+from convbench.terminal import one_line
 
 NEWEST = 5  # commits of a series among which a single odd one is worth a row: what is older nobody measures again
 KINDS = (steps.STEP, steps.DRIFT, steps.ALONE)
@@ -93,7 +92,7 @@ def commits(project: Project, since: str | None = None) -> list[Commit]:
 
     Raises ClickException where git knows no such commit, or it is not one of them.
     """
-    lines = project.git("log", "--first-parent", "--reverse", "--format=%H %s", "HEAD").splitlines()
+    lines = project.git("log", "--first-parent", "--reverse", "--format=%H %s", "HEAD").split("\n")
     found = [Commit(*line.partition(" ")[::2]) for line in lines]
     if since is None:
         return found
@@ -187,31 +186,25 @@ def _read(folder: Path, places: dict[str, int], known: dict[str, dict[str, Any]]
     stored = _Stored()
     for path in sorted(folder.glob("*-*.json")):
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            place = places.get(content["commit_hash"])
-            if place is None:
-                stored.elsewhere.add(content["commit_hash"])
-                continue
-            found = []
-            for name, row in content["results"].items():
-                entry = dict(zip(content["result_columns"], row, strict=False))
-                benchmark = known.get(name)
-                # Another version is another measurement.
-                if benchmark is None or (entry.get("version") or benchmark.get("version")) != benchmark.get("version"):
-                    continue
-                for params, value, low, high in _cells(entry):
-                    if not isinstance(value, (int, float)) or not 0 < value < math.inf:
-                        continue
-                    spread = None if low is None or high is None else (high - low) / 2 / value
-                    found.append(((content["env_name"], name, params), value, spread))
-        except (OSError, KeyError, TypeError, AttributeError, ValueError) as error:
-            results.warn(results.Unreadable(f"{folder.name}/{path.name} is not a whole results file of asv: {error!r}"))
+            file = results.read(path)
+        except results.Unreadable as error:
+            results.warn(error)
             continue
-        for key, value, spread in found:  # of whole files alone
-            stored.values[key][place] = value
-            stored.measured.add(place)
-            if spread is not None:
-                stored.spreads[key].append(spread)
+        place = places.get(file.commit)
+        if place is None:
+            stored.elsewhere.add(file.commit)
+            continue
+        for name, entry in file.entries.items():
+            if results.same_version(entry, known.get(name)) is None:
+                continue
+            for params, value, low, high in _cells(entry):
+                if not isinstance(value, (int, float)) or not 0 < value < math.inf:
+                    continue
+                key = file.environment, name, params
+                stored.values[key][place] = float(value)
+                stored.measured.add(place)
+                if low is not None and high is not None:
+                    stored.spreads[key].append((high - low) / 2 / value)
     return stored
 
 
@@ -262,26 +255,26 @@ def show(found: History, console: Console) -> None:
     """Print what changed, the worst first, then what drifted, then what one commit alone shows."""
     measured = found.commits
     span = f"{_count(len(measured), 'commit')} with results, {measured[0].hash[:8]} to {measured[-1].hash[:8]}"
-    console.print(Text(f"history of {found.machine}: {span}", style="bold"))
+    console.print(one_line(f"history of {found.machine}: {span}", style="bold"))
     judged = f"{found.series} series"
     if found.short:
         judged += f", {found.short} of them too short to tell: fewer than {steps.FEWEST} commits have a value"
     if not math.isnan(found.noise):
         judged += f"; noise from commit to commit {figures.percent(found.noise)} in the median series"
-    console.print(Text(judged))
+    console.print(one_line(judged))
     if found.elsewhere:
-        console.print(Text(f"left out: {_count(found.elsewhere, 'commit')} with results, not in the history of HEAD"))
+        console.print(one_line(f"left out: {_count(found.elsewhere, 'commit')} with results, not in the history of HEAD"))
     for commit, reason in found.unbuilt:
-        console.print(Text(f"does not build: {commit.hash[:8]} {commit.subject}: {reason}"), highlight=False)
+        console.print(one_line(f"does not build: {commit.hash[:8]} {commit.subject}: {reason}"), highlight=False)
     for environment in found.environments if len(found.environments) > 1 else ():
-        console.print(Text(f"environment {found.environments.index(environment) + 1}: {environment}"))
+        console.print(one_line(f"environment {found.environments.index(environment) + 1}: {environment}"))
     console.print()
     for kind in KINDS:
         events = [event for event in found.events if event.change.kind == kind]
         if events:
-            console.print(Text(TITLES[kind], style="bold"))
+            console.print(one_line(TITLES[kind], style="bold"))
             show_rows(functools.partial(_table, events), [_name(event, found.environments) for event in events], console)
-    console.print(Text(_summary(found), style="bold"), highlight=False)
+    console.print(one_line(_summary(found), style="bold"), highlight=False)
 
 
 def _name(event: Event, environments: Sequence[str]) -> str:
@@ -301,12 +294,12 @@ def _table(events: Sequence[Event], names: Sequence[str]) -> Table:
         # Digits enough for the smallest change to show.
         spread = min(event.noise, steps.SMALLEST / 2)
         table.add_row(
-            Text(name),
-            *(Text(figures.quantity(level, event.unit, spread)) for level in (change.before, change.after)),
-            Text(_ratio(change.ratio)),
-            Text(f"{_ratio(change.low)} to {_ratio(change.high)}"),
-            Text(f"{event.good.hash[:8]}..{event.changed.hash[:8]}"),
-            Text(_blame(event)),
+            one_line(name),
+            *(one_line(figures.quantity(level, event.unit, spread)) for level in (change.before, change.after)),
+            one_line(_ratio(change.ratio)),
+            one_line(f"{_ratio(change.low)} to {_ratio(change.high)}"),
+            one_line(f"{event.good.hash[:8]}..{event.changed.hash[:8]}"),
+            one_line(_blame(event)),
             style="red" if change.kind == steps.STEP and change.ratio > 1 else None,
         )
     return table

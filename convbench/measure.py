@@ -22,7 +22,7 @@ from asv.results import get_filename
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from convbench import lifeline, plan, results, salvage, store
+from convbench import git, lifeline, plan, results, salvage, store, terminal
 from convbench.project import Project
 
 GRACE = 10  # seconds asv gets to end by itself when interrupted, before all its processes are killed
@@ -126,7 +126,7 @@ def step(place: Place, built: Built, step: plan.Step, title: str) -> int:
             task = progress.add_task(title, total=total, now="")
             for _ in running:
                 line = plan.last_line(side)
-                now = ", ".join(results.plain(value) for value in line.get("params", []))
+                now = terminal.line(", ".join(results.plain(value) for value in line.get("params", [])))
                 progress.update(task, completed=min(plan.count_lines(side), total), now=now)
             progress.update(task, completed=total, now="")
     except (KeyboardInterrupt, Interrupted, click.ClickException):
@@ -208,10 +208,10 @@ def _running(place: Place, command: list[str], log: Path, variables: dict[str, s
 
     asv's own exit status 2 means that a benchmark failed, which the side file tells better.
     """
-    environment = {**os.environ, "CONVBENCH_RUN": f"{time.time():.0f}", **(variables or {})}
+    environment = git.environment({**os.environ, "CONVBENCH_RUN": f"{time.time():.0f}", **(variables or {})})
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "convbench.lifeline", *command],
+            [sys.executable, "-P", "-m", "convbench.lifeline", *command],
             cwd=place.project.root,
             env=environment,
             stdin=subprocess.PIPE,  # closed when we are gone, by which the other side knows
@@ -301,13 +301,13 @@ def tail(log: Path) -> str:
 
 def _progress(console: Console) -> Progress:
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.completed}/{task.total}"),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[now]}"),
+        TextColumn("{task.fields[now]}", markup=False),
         console=console,
         transient=True,
         disable=not console.is_terminal,

@@ -176,9 +176,9 @@ def _remove_list(process: dict[str, int]) -> None:
 @contextlib.contextmanager
 def _whole(path: Path) -> Iterator[Path]:
     """store.whole(), but told before anything is profiled where the file cannot be written."""
-    with store.whole(path) as beside:
+    with contextlib.ExitStack() as stack:
         try:
-            beside.touch()
+            beside = stack.enter_context(store.whole(path))
         except OSError as error:
             raise click.ClickException(f"cannot write to {path}: {error.strerror}") from None
         yield beside

@@ -9,5 +9,9 @@ from rich.progress import BarColumn, Progress, TextColumn
 def bar(console: Console) -> Progress:
     """A bar that goes when the work is done, and is not there at all where nobody sees it move."""
     return Progress(
-        TextColumn("{task.description}"), BarColumn(), console=console, transient=True, disable=not console.is_terminal
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
     )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
 from asv.config import Config
 from asv.util import UserError
+
+from convbench import git, untrusted
+
+LARGEST = 256 << 10  # bytes of a configuration: asv reads comments in it, and takes a second for as many
 
 
 @dataclass(frozen=True)
@@ -46,14 +50,25 @@ class Project:
 
     def git(self, *command: str) -> str:
         """Run git here and return what it printed. Raises ClickException with git's own words."""
+        return git.run(self.root, *command)
+
+
+def _check(conf: Config) -> None:
+    """Raise Malformed where a setting that is used here is of another kind."""
+    for name in ("project", "repo", "results_dir", "html_dir", "env_dir", "benchmark_dir"):
+        value = getattr(conf, name)
+        if not isinstance(value, str) or not value or "\0" in value:
+            raise untrusted.Malformed(f"{name} is no text")
+    for name, kinds in (("branches", (str, type(None))), ("plugins", (str,))):
+        values = getattr(conf, name)
+        if not isinstance(values, list) or not all(isinstance(value, kinds) for value in values):
+            raise untrusted.Malformed(f"{name} is no list of texts")
+    for pattern, value in (conf.regressions_thresholds or {}).items():
         try:
-            done = subprocess.run(["git", "-C", self.root, *command], capture_output=True, text=True, check=True)
-        except FileNotFoundError:
-            raise click.ClickException("git is not installed; results are kept by commit") from None
-        except subprocess.CalledProcessError as error:
-            first = error.stderr.strip().partition("\n")[0]
-            raise click.ClickException(f"git {command[0]} failed: {first}") from None
-        return done.stdout.strip()
+            re.compile(pattern)
+        except re.error as error:
+            raise untrusted.Malformed(f"regressions_thresholds: {pattern!r} is no regular expression: {error}") from None
+        float(value)
 
 
 def find() -> Project:
@@ -69,9 +84,13 @@ def find() -> Project:
 def load(path: Path) -> Project:
     """Read a configuration file. Raises ClickException where asv cannot."""
     try:
+        untrusted.read_bytes(path.resolve(), LARGEST)
         conf = Config.load(str(path))
+        _check(conf)
         root = path.parent.resolve()
         folders = [root / name for name in (conf.results_dir, conf.html_dir, conf.env_dir, conf.benchmark_dir)]
-        return Project(root / path.name, conf, root, conf.project, *folders)
-    except (UserError, ValueError, TypeError) as error:
+        found = Project(root / path.name, conf, root, conf.project, *folders)
+    except (UserError, untrusted.Unreadable, *untrusted.FAULTS) as error:
         raise click.ClickException(f"{path.name} is no configuration of asv: {' '.join(str(error).split())}") from None
+    git.require_own(root, conf.repo, conf.project)
+    return found

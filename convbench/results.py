@@ -15,10 +15,15 @@ from typing import Any
 
 import pandas as pd
 
+from convbench import asv_files, untrusted
+from convbench.untrusted import Unreadable
+
 COLUMNS = [
     *("benchmark", "params", "implementation", "row", "status", "reason", "value", "q25", "q75", "samples", "unit"),
     *("threads", "label", "dtype", "flops", "bytes", "baseline", "device", "family", "relative_l2"),
 ]
+
+LONGEST = 1000  # characters of a parameter that are taken for Python, whose parser is not made for a stranger's text
 
 
 @dataclass
@@ -38,19 +43,13 @@ class Run:
     cells: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=COLUMNS))
 
 
-class Unreadable(Exception):
-    """A results file cannot be read; the text names it and says why."""
-
-
 def benchmarks(folder: Path) -> dict[str, dict[str, Any]]:
     """What asv knows of each benchmark, by name: benchmarks.json of a results folder, {} where there is none yet."""
     path = folder / "benchmarks.json"
-    if not path.is_file():
+    if not path.exists() and not path.is_symlink():
         return {}
-    content = _json(path)
-    if not isinstance(content, dict):
-        raise Unreadable(f"{path.parent.name}/{path.name} is not asv's list of benchmarks")
-    return {name: entry for name, entry in content.items() if isinstance(entry, dict)}
+    with untrusted.understanding(path):
+        return asv_files.benchmarks(untrusted.read_json(path))
 
 
 def machines(folder: Path) -> list[str]:
@@ -62,45 +61,51 @@ def machines(folder: Path) -> list[str]:
 def result_files(folder: Path) -> list[Path]:
     """Every results file below a results folder, the one measured last at the end."""
     found = [p for p in folder.glob("*/*.json") if p.name != "machine.json" and not p.parent.name.startswith(".")]
-    return sorted(found, key=lambda path: (_measured(path), path.stat().st_mtime))
+    return sorted(found, key=lambda path: (_measured(path), _changed(path)))
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.lstat().st_mtime
+    except OSError:  # removed meanwhile
+        return math.inf
 
 
 def _measured(path: Path) -> float:
     """When the newest of a file's benchmarks was started: a clone or a pull changes the times of files, not this."""
     try:
-        content = _json(path)
+        content = untrusted.read_json(path)
         place = content["result_columns"].index("started_at")
-        return max(row[place] for row in content["results"].values() if len(row) > place and row[place])
+        return float(max(row[place] for row in content["results"].values() if len(row) > place and row[place]))
     except ValueError:  # nothing was started, or an older asv did not say when
         return 0.0
-    except (Unreadable, KeyError, TypeError, AttributeError):
+    except (Unreadable, *untrusted.FAULTS):
         return math.inf  # a broken file is met first by who looks for the newest, and named
+
+
+def read(path: Path) -> asv_files.Stored:
+    """The content of one results file. Raises Unreadable."""
+    with untrusted.understanding(path):
+        return asv_files.stored(untrusted.read_json(path))
 
 
 def load(path: Path, known: dict[str, dict[str, Any]]) -> Run:
     """Read one results file and its side file. Raises Unreadable."""
-    content = _json(path)
-    lines = side_lines(side_file(path))
+    stored, lines = read(path), side_lines(side_file(path))
     rows = []
-    try:
-        run = Run(
-            machine=content["params"]["machine"],
-            commit=content["commit_hash"],
-            environment=content["env_name"],
-            date=content["date"],
-            path=path,
-            lines=lines,
-            facts=content["params"],
-        )
-        for name, row in content["results"].items():
-            entry = dict(zip(content["result_columns"], row, strict=False))
-            benchmark = known.get(name)
-            if benchmark and (entry.get("version") or benchmark.get("version")) == benchmark.get("version"):
-                rows.extend(_rows(name, entry, benchmark, lines))  # another version is another measurement
-    except (KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
-        raise Unreadable(f"{path.parent.name}/{path.name} is not a whole results file of asv: {error!r}") from error
-    run.cells = pd.DataFrame(rows, columns=COLUMNS)
-    return run
+    with untrusted.understanding(path):
+        for name, entry in stored.entries.items():
+            if benchmark := same_version(entry, known.get(name)):
+                rows.extend(_rows(name, entry, benchmark, lines))
+        cells = pd.DataFrame(rows, columns=COLUMNS)
+    return Run(stored.machine, stored.commit, stored.environment, int(stored.date), path, lines, stored.facts, cells)
+
+
+def same_version(entry: dict[str, Any], benchmark: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The benchmark whose cells an entry holds, None where it is known no more: another version is another measurement."""
+    if benchmark and (entry.get("version") or benchmark.get("version")) == benchmark.get("version"):
+        return benchmark
+    return None
 
 
 def side_file(path: Path) -> Path:
@@ -116,12 +121,15 @@ def unbuilt_file(folder: Path) -> Path:
 def unbuilt(folder: Path) -> dict[str, dict[str, Any]]:
     """The commits that do not build on a machine, by full hash: {"commit", "environments", "reason"}.
 
-    A line that makes no sense is passed over, as in side files.
+    A line that makes no sense is passed over, as in side files; a file that cannot be read at all is named.
     """
     found: dict[str, dict[str, Any]] = {}
-    for line in json_lines(unbuilt_file(folder)):
-        if isinstance(line, dict) and all(isinstance(line.get(key), str) for key in ("commit", "reason")):
-            found[line["commit"]] = line
+    try:
+        for line in json_lines(unbuilt_file(folder)):
+            if isinstance(line, dict) and all(isinstance(line.get(key), str) for key in ("commit", "reason")):
+                found[line["commit"]] = line
+    except Unreadable as error:
+        warn(error)
     return found
 
 
@@ -129,26 +137,49 @@ def side_lines(path: Path) -> dict[tuple[str, tuple[str, ...]], dict[str, Any]]:
     """The line that counts for each cell, by benchmark and parameters; a line cut short by a crash is passed over.
 
     That is the last one, but a failure counts before whatever else the same run says of the cell: an answer that is wrong
-    in one process of two is wrong.
+    in one process of two is wrong. Raises Unreadable where a file is there and cannot be read at all.
     """
     lines: dict[tuple[str, tuple[str, ...]], dict[str, Any]] = {}
     for line in json_lines(path):
-        try:
-            cell = line["benchmark"], tuple(line["params"])
-            before = lines.get(cell, {})
-            same_run = "run" in line and line["run"] == before.get("run")
-            if not (same_run and before["status"] == "failed"):
-                lines[cell] = line
-        except (KeyError, TypeError):
+        if not _is_sound(line):
             continue
+        cell = line["benchmark"], tuple(line["params"])
+        before = lines.get(cell, {})
+        same_run = "run" in line and line["run"] == before.get("run")
+        if not (same_run and before["status"] == "failed"):
+            lines[cell] = line
     return lines
 
 
+def _is_sound(line: Any) -> bool:
+    """Whether a line of a side file has the shape of those that the suite writes."""
+    try:
+        texts = [line["benchmark"], line["status"], *line["params"], *(line.get("versions") or {}).values()]
+        texts += [line[key] for key in ("reason",) if line.get(key) is not None]
+        numbers = [line[key] for key in ("relative_l2", "wall", "ended", "value") if line.get(key) is not None]
+        pools = line.get("threads") or {}
+        numbers += pools.values()
+        samples = line.get("samples") or []
+        numbers += samples
+        return (
+            isinstance(line["params"], list)
+            and isinstance(samples, list)
+            and all(isinstance(text, str) for text in texts)
+            and all(isinstance(number, (int, float)) and abs(float(number)) >= 0 for number in numbers if number == number)
+            and all(isinstance(count, int) for count in pools.values())
+        )
+    except untrusted.FAULTS:
+        return False
+
+
 def json_lines(path: Path) -> Iterator[Any]:
-    """The content of each line of JSON in a file, which may be missing; lines that are not whole are passed over."""
-    if path.is_file():
-        for text in path.read_text(encoding="utf-8", errors="replace").splitlines():
-            with contextlib.suppress(ValueError):
+    """The content of each line of JSON in a file, which may be missing; lines that are not whole are passed over.
+
+    Raises Unreadable for what is there and is no regular file of limited size.
+    """
+    if path.exists() or path.is_symlink():
+        for text in untrusted.read_bytes(path).decode(errors="replace").split("\n"):
+            with contextlib.suppress(*untrusted.FAULTS):
                 yield json.loads(text)
 
 
@@ -205,23 +236,18 @@ def _status(value: Any, line: dict) -> tuple[str, str | None]:
 
 def _threads(named: dict[str, str], line: dict) -> int | None:
     value = plain(named.get("threads", "1"))
-    return int(value) if value.isdigit() else max(line.get("threads", {}).values(), default=None)
+    return int(value) if value.isdecimal() else max((line.get("threads") or {}).values(), default=None)
 
 
 def plain(text: str) -> str:
     """A parameter as a person writes it: asv stores Python's repr."""
+    if len(text) > LONGEST:
+        return text
     try:
         value = ast.literal_eval(text)
-    except (ValueError, SyntaxError, TypeError):
-        return str(text)
-    return value if isinstance(value, str) else str(value)
-
-
-def _json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise Unreadable(f"{path.parent.name}/{path.name} cannot be read: {error}") from error
+        return value if isinstance(value, str) else str(value)
+    except (SyntaxError, *untrusted.FAULTS):
+        return text
 
 
 def warn(error: Unreadable) -> None:

@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from convbench import figures
+from convbench.terminal import line, one_line, printable
 
 ENDLESS = 10_000  # characters that no line has
 # The columns of --json and --csv, in this order.
@@ -69,13 +70,20 @@ def records(cells: pd.DataFrame) -> list[dict]:
     return [{key: None if _absent(value) else value for key, value in row.items()} for row in rows]
 
 
+def for_spreadsheet(value: Any) -> Any:
+    """A value for a CSV file: a spreadsheet would take a text that begins like a formula for one, and run it."""
+    if not isinstance(value, str):
+        return value
+    return ("'" if value.startswith(("=", "+", "-", "@", "\t", "\r")) else "") + printable(value)
+
+
 def show(cells: pd.DataFrame, notes: Notes, console: Console) -> None:
     """Print a table for every benchmark, and under it the reasons of cells that have no time."""
-    console.print(Text(notes.heading, style="bold"))
+    console.print(one_line(notes.heading, style="bold"))
     legend = "median ± half the interquartile range"
     if notes.baseline:
         legend += f"; speed-up over {notes.baseline}; percent of this machine's measured limit"
-    console.print(Text(legend))
+    console.print(one_line(legend))
     for benchmark, group in cells.groupby("benchmark", sort=False):
         console.print()
         _block(str(benchmark), group, console)
@@ -87,7 +95,7 @@ def _block(benchmark: str, group: pd.DataFrame, console: Console) -> None:
     alive = [place for place, cell in places.items() if cell.status in ("ok", "failed")]
     rows = [", ".join(row) for row in dict.fromkeys(row for row, _ in places) if any(row == r for r, _ in alive)]
     columns = [name for name in dict.fromkeys(name for _, name in places) if any(name == n for _, n in alive)]
-    console.print(Text(benchmark if columns else f"{benchmark}: no times", style="bold"))
+    console.print(one_line(benchmark if columns else f"{benchmark}: no times", style="bold"))
     texts = {(", ".join(row), name): _cell(cell) for (row, name), cell in places.items()}
     parts = _parts(rows, columns, texts, console.width)
     if len(parts) > 1:
@@ -99,12 +107,12 @@ def _block(benchmark: str, group: pd.DataFrame, console: Console) -> None:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         table.add_column("", overflow="fold", min_width=first)
         for name in part:
-            table.add_column(Text(name), justify="right", overflow="fold")
+            table.add_column(one_line(name), justify="right", overflow="fold")
         for row in rows:
-            table.add_row(Text(row), *(texts.get((row, name), Text("")) for name in part))
+            table.add_row(one_line(row), *(texts.get((row, name), one_line("")) for name in part))
         console.print(table)
     for reason in reasons(group):
-        console.print(Text(reason), highlight=False)
+        console.print(one_line(reason), highlight=False)
 
 
 def _places(group: pd.DataFrame) -> dict[tuple, Any]:
@@ -138,9 +146,9 @@ def _parts(rows: list[str], columns: list[str], texts: dict[tuple[str, str], Tex
 def _cell(cell) -> Text:
     """What stands in one place of a table: the time and, below it, how good that is."""
     if cell is None or cell.status == "not measured":
-        return Text("")
+        return one_line("")
     if cell.status != "ok":
-        return Text(
+        return one_line(
             (_text(cell.reason) or cell.status).partition(":")[0] if cell.status == "skipped" else cell.status, style="dim"
         )
     text = figures.with_spread(cell.value, cell.unit, None if _absent(cell.spread) else cell.spread)
@@ -151,7 +159,7 @@ def _cell(cell) -> Text:
         second.append(figures.ratio(cell.speedup, cell.speedup_spread))
     if not _absent(cell.percent_of_limit):
         second.append(figures.percent(cell.percent_of_limit / 100))
-    return Text(text + ("\n" + "  ".join(second) if second else ""))
+    return Text(line(text) + ("\n" + "  ".join(second) if second else ""))
 
 
 def show_rows(make: Callable[[Sequence[str]], Table], names: Sequence[str], console: Console) -> None:
@@ -160,7 +168,7 @@ def show_rows(make: Callable[[Sequence[str]], Table], names: Sequence[str], cons
     numbered = wanted > console.width
     console.print(make([f"{i}" for i in range(1, len(names) + 1)] if numbered else names))
     if numbered:
-        console.print(Text("\n".join(f"{i} is {name}" for i, name in enumerate(names, 1)) + "\n"), soft_wrap=True)
+        console.print(Text("\n".join(line(f"{i} is {name}") for i, name in enumerate(names, 1)) + "\n"), soft_wrap=True)
 
 
 def reasons(group: pd.DataFrame) -> list[str]:

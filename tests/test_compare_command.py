@@ -368,7 +368,7 @@ def test_a_column_that_makes_no_sense(project, column, content):
     done = run(project)
     assert done.exit_code in (0, 2)
     if done.exit_code == 2:
-        assert f"box/{path.name} is not a whole results file of asv" in sentence(done)
+        assert f"box/{path.name} is unreadable: " in sentence(done)
 
 
 def test_the_file_of_another_commit_may_be_corrupt(project):

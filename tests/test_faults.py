@@ -204,7 +204,7 @@ def test_a_half_written_file_of_this_commit_is_named_and_once_moved_away_measure
     path.write_bytes(whole[: len(whole) // 2])
     status, _, err = convbench(folder, "run", "--busy", "--bench", "fine")
     assert status == 1
-    assert f"{path.name} cannot be read: " in sentence(err)
+    assert f"{path.name} is unreadable: " in sentence(err)
     assert "move it away and the commit is measured anew" in sentence(err)
     facts = path.with_name("machine.json").read_text()
     for broken in (path, path.with_name("machine.json")):
@@ -219,8 +219,8 @@ def test_a_half_written_file_of_this_commit_is_named_and_once_moved_away_measure
 
 def test_a_line_that_was_cut_short_takes_no_other_with_it(tmp_path):
     target, lines = tmp_path / "x.cells.jsonl", tmp_path / "lines"
-    target.write_text('{"benchmark": "a", "params": []}\n{"bench')
-    lines.write_text('{"benchmark": "b", "params": []}\n')
+    target.write_text('{"benchmark": "a", "params": [], "status": "ok"}\n{"bench')
+    lines.write_text('{"benchmark": "b", "params": [], "status": "ok"}\n')
     store.append(lines, target)
     with target.open("ab") as file:
         file.write(b"\xff\xfe")

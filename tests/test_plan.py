@@ -318,7 +318,7 @@ def test_no_cells_no_steps():
 
 def test_durations(tmp_path):
     def line(cell, wall):
-        return json.dumps({"benchmark": cell, "params": ["1"], "wall": wall})
+        return json.dumps({"benchmark": cell, "params": ["1"], "status": "ok", "wall": wall})
 
     first, second = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
     first.write_text("\n".join([line("a", 1.0), line("b", 2), line("a", 5.0), line("c", None), line("d", "long"), "{"]))

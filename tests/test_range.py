@@ -189,7 +189,8 @@ def history(tmp_path_factory):
     made.git("tag", "v1", made.hashes[2])
     made.git("branch", "aside", made.hashes[1])
     for i in (1, 3):
-        content = {"params": {"machine": "box"}, "commit_hash": made.hashes[i], "env_name": "e", "date": 0, "results": {}}
+        content = {"params": {"machine": "box"}, "commit_hash": made.hashes[i], "env_name": "e", "date": 0}
+        content |= {"result_columns": [], "results": {}}
         path = made.folder / "results" / "box" / f"{made.hashes[i][:8]}-e.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(content))

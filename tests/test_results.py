@@ -326,7 +326,7 @@ def test_every_cut_of_a_file_is_named(tmp_path):
 def test_a_file_that_is_missing_or_a_folder_is_named(tmp_path):
     (tmp_path / "box" / "folder.json").mkdir(parents=True)
     for name in ("folder", "missing"):
-        with pytest.raises(results.Unreadable, match=f"box/{name}.json cannot be read"):
+        with pytest.raises(results.Unreadable, match=f"box/{name}.json is unreadable"):
             results.load(tmp_path / "box" / f"{name}.json", OURS)
 
 

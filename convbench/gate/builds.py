@@ -10,7 +10,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from convbench import measure
+from convbench import git, measure
 from convbench.project import Project
 
 SIDES = ("base", "head")  # names of one length: a longer path alone moves a process's memory
@@ -54,17 +54,18 @@ def build(project: Project, commits: dict[str, str], work: Path) -> dict[str, Bu
     for side in SIDES:
         shutil.rmtree(work / side, ignore_errors=True)
         (work / side / "code").mkdir(parents=True)
-        (work / side / "numba").mkdir()
+        (work / side / "numba").mkdir(mode=0o700)
     outcome, log = work / "built.json", work / "build.log"
     outcome.unlink(missing_ok=True)
     question = {"configuration": str(project.file), "work": str(work), "commits": commits, "outcome": str(outcome)}
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "convbench.gate.install", json.dumps(question)],
+            [sys.executable, "-P", "-m", "convbench.gate.install", json.dumps(question)],
             cwd=project.root,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
+            env=git.environment(os.environ),
             start_new_session=True,
         )
         try:

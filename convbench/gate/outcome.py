@@ -22,6 +22,7 @@ from convbench import figures, plan, store
 from convbench.gate.accept import Acceptance, find
 from convbench.gate.builds import SIDES
 from convbench.gate.session import State
+from convbench.terminal import line, one_line
 
 REGRESSED, USAGE, HEAD_BROKEN, NOT_MEASURED = 1, 2, 3, 4
 ORDER = ("broken", "regressed", "not measured", "ambiguous", "improved", "new", "same", "skipped")
@@ -150,31 +151,35 @@ def again(outcome: Outcome, row: Row) -> str:
 
 def show(outcome: Outcome, console: Console) -> None:
     """Print the table, worst first: all that is not the same, then how it ended."""
-    console.print(f"base {outcome.base[:10]}, head {outcome.head[:10]}, {outcome.machine['machine']}", highlight=False)
+
+    def tell(said: str) -> None:
+        console.print(one_line(said), highlight=False, soft_wrap=True)
+
+    tell(f"base {outcome.base[:10]}, head {outcome.head[:10]}, {outcome.machine['machine']}")
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for heading, justify in zip(HEADINGS, ("left", "left", "right", "right", "right", "right", "right"), strict=True):
         grid.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
     notable = [row for row in outcome.rows if row.verdict != "same" or _beside(row)] or outcome.rows
     shown = [row for row in notable if row.verdict not in ("skipped", "new")]
     for row in shown:
-        grid.add_row(*_fields(row), style={"broken": "red", "regressed": "red", "improved": "green"}.get(row.verdict))
+        style = {"broken": "red", "regressed": "red", "improved": "green"}.get(row.verdict)
+        grid.add_row(*map(one_line, _fields(row)), style=style)
     if shown:
-        console.print(grid, markup=False)
+        console.print(grid)
     for remark, names in _grouped(notable).items():
-        console.print(f"{names}: {remark}", highlight=False, markup=False, soft_wrap=True)
+        tell(f"{names}: {remark}")
     for name, reason in outcome.listed:
-        console.print(f"{name} {reason}", highlight=False, markup=False, soft_wrap=True)
+        tell(f"{name} {reason}")
     for row in shown:
         if row.verdict in ("regressed", "ambiguous", "broken"):
-            console.print(f"again: {again(outcome, row)}", highlight=False, markup=False, soft_wrap=True)
+            tell(f"again: {again(outcome, row)}")
     for acceptance in outcome.proposed:
-        text = " ".join(f"{PROPOSED}: {acceptance.cell} ({acceptance.reason})".split())
-        console.print(text, highlight=False, markup=False, soft_wrap=True)
+        tell(" ".join(f"{PROPOSED}: {acceptance.cell} ({acceptance.reason})".split()))
     if outcome.proposal_error:
-        console.print(_no_proposal(outcome), highlight=False, markup=False, soft_wrap=True)
+        tell(_no_proposal(outcome))
     if outcome.error:
-        console.print(outcome.error, highlight=False, markup=False, soft_wrap=True)
-    console.print(outcome.summary, highlight=False, markup=False, soft_wrap=True)
+        tell(outcome.error)
+    tell(outcome.summary)
 
 
 FEW = 3  # cells of one remark that are named
@@ -265,7 +270,8 @@ def as_markdown(outcome: Outcome) -> str:
         parts.append("\n".join(f"* {_code(names)}: {_escape(text)}" for text, names in _grouped(notable).items()))
         found = [row for row in notable if row.verdict in ("regressed", "ambiguous", "broken")]
         if found:
-            parts.append("To repeat a finding:\n\n```\n" + "\n".join(again(outcome, row) for row in found) + "\n```")
+            repeated = "\n".join(line(again(outcome, row)) for row in found)  # none of which can end the block of code
+            parts.append(f"To repeat a finding:\n\n```\n{repeated}\n```")
     if outcome.proposed:
         proposed = "\n".join(f"* {_code(acceptance.cell)}: {_escape(acceptance.reason)}" for acceptance in outcome.proposed)
         parts.append(f"{PROPOSED.capitalize()}:\n\n{proposed}")
@@ -289,7 +295,8 @@ def _table(found: list[Row]) -> str:
 
 def _escape(text: str) -> str:
     """Text that Markdown and HTML leave alone."""
-    return " ".join(re.sub(r"[\\`*_{}\[\]<>|#@&~]", lambda found: f"&#{ord(found[0])};", text).split())
+    special = r"[\\`*_{}\[\]<>|#@&~]|:(?=//)|(?<=www)\."  # the last two are of links without any markup
+    return re.sub(special, lambda found: f"&#{ord(found[0])};", line(" ".join(text.split())))
 
 
 def _code(text: str) -> str:

@@ -1,0 +1,92 @@
+"""The one place where git is called. It obeys the configuration of the repository that is asked about, and of no other.
+
+A clone may carry a bare repository among its files, whose configuration is that of a stranger and names programs to run.
+https://git-scm.com/docs/git-config has safe.bareRepository, log.showSignature and core.fsmonitor.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+from asv.plugins.git import Git
+
+# Settings by which reading a log or a status starts a program.
+QUIET = {"log.showSignature": "false", "core.fsmonitor": "false"}
+SETTINGS = {"safe.bareRepository": "explicit"} | QUIET
+OPTIONS = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
+
+
+def run(folder: Path, *command: str) -> str:
+    """Run git in a folder of a work tree and return what it printed. Raises ClickException with git's own words."""
+    try:
+        done = _call(folder, *command)
+    except FileNotFoundError:
+        raise click.ClickException("git is not installed; results are kept by commit") from None
+    if done.returncode:
+        first = done.stderr.strip().partition("\n")[0]
+        raise click.ClickException(f"git {command[0]} failed: {first}") from None
+    return done.stdout.strip()
+
+
+def _call(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    words = ["git", "-C", str(folder), *OPTIONS, *command]
+    return subprocess.run(words, capture_output=True, encoding="utf-8", errors="replace", check=False)
+
+
+def environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """Variables for asv, whose own calls of git then start no program either.
+
+    Not safe.bareRepository: asv finds its mirror of a remote repository, which is bare, and does not name it.
+    """
+    known = {**variables}
+    count = int(known.get("GIT_CONFIG_COUNT") or 0)
+    for number, (name, value) in enumerate(QUIET.items(), count):
+        known |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return known | {"GIT_CONFIG_COUNT": str(count + len(QUIET))}
+
+
+def require_own(root: Path, repository: str, mirror: str) -> None:
+    """Raise ClickException where a project's repository is a bare one that a clone has brought along among its files.
+
+    root: the project's folder. repository, mirror: from there, a path or URL, and where asv keeps its mirror of a remote one.
+    """
+    try:
+        for folder in {root, root / repository}:
+            bare = _bare(folder)
+            if bare and not _call(bare.parent, "rev-parse", "--show-toplevel").returncode:
+                raise click.ClickException(
+                    f"{bare.name} is a bare repository inside a work tree, and its configuration may be a stranger's: move it"
+                    " out of the work tree, or name another `repo`"
+                )
+        if _bare(root / mirror) == root / mirror and _call(root, "ls-files", "--", f":(literal){mirror}").stdout:
+            raise click.ClickException(
+                f"{mirror} is a bare repository that the work tree has brought along, where asv would keep its own clone: "
+                "remove it, or call the project something else"
+            )
+    except FileNotFoundError:  # no git, which the first question about a commit will tell
+        return
+
+
+def _bare(folder: Path) -> Path | None:
+    """The bare repository that git would find from a folder, None where it would find another or none."""
+    if not os.path.isdir(folder) or not _call(folder, "rev-parse", "--git-dir").returncode:  # noqa: PTH112  # a URL is no path
+        return None
+    words = ["git", "-C", str(folder), "rev-parse", "--absolute-git-dir"]
+    found = subprocess.run(words, capture_output=True, encoding="utf-8", errors="replace", check=False).stdout.strip()
+    return Path(found) if found else None
+
+
+class Repository(Git):
+    """asv's reader of a repository, whose calls are as careful as ours.
+
+    A bare repository is named, as its mirror of a remote one: git refuses what it only came across.
+    """
+
+    def _run_git(self, args, cwd=True, **kwargs):
+        is_mirror = cwd is True and not Path(self._path, ".git").exists()
+        named = ["--git-dir", self._path] if is_mirror else []
+        return super()._run_git([*OPTIONS, *named, *args], cwd, **kwargs)
