@@ -167,7 +167,9 @@ class Published:
     def publish(self):
         """What asv publish printed."""
         command = [sys.executable, "-m", "asv", "publish", "--no-pull"]
-        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False, env=os.environ)
+        done = subprocess.run(
+            command, cwd=self.folder, capture_output=True, text=True, errors="replace", check=False, env=os.environ
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
 

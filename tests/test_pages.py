@@ -1,15 +1,18 @@
 """The comparison page, as asv publish writes it, in a real browser without a network."""
 
+import io
 import itertools
 import json
 import math
+import os
 import random
 import re
 import subprocess
 import sys
+import threading
 import time
 from types import SimpleNamespace
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 from asv.graph import GraphSet
@@ -28,7 +31,7 @@ from published import (
     benchmark,
 )
 
-from convbench import figures, pages
+from convbench import dashboard, figures, pages
 from convbench.pages import changes, document, render
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed: pip install pillow")
@@ -308,6 +311,106 @@ def test_hostile_names_and_values(tmp_path, opened):
     assert page.locator("script, img").count() == 3  # the page's own
 
 
+# What Plotly would make a link, bold, a second label beside the first, or a figure of its own of.
+LINK = '<a href="https://b.example">b</a>'
+FORMATTED = f"{LINK}<b>b</b><extra>b</extra>%{{x}}&lt;"
+
+
+def test_plotly_takes_names_and_units_for_text(tmp_path, opened):
+    """In titles, ticks, legends, annotations, and in what is shown beside a point."""
+    names = [f"1{FORMATTED}", f"2{FORMATTED}"]
+    sizes = [repr("8"), repr("64"), repr("256")]
+    one = benchmark("b.time_it", names, [(f"p{FORMATTED}", sizes)], unit=f"u{FORMATTED}", baseline=names[0])
+    many = benchmark("b.time_threads", names, [("threads", ["1", "2"])], unit=f"u{FORMATTED}")
+    made = Published(tmp_path / "project", {"b.time_it": one, "b.time_threads": many})
+    lines = [
+        {"benchmark": "b.time_it", "params": list(c), "status": "ok", "relative_l2": 1e-6}
+        for c in itertools.product(*one["params"])
+    ]
+    made.add({"b.time_it": [1.0, 2.0, 4.0, 3.0, 1.0, 1.0], "b.time_threads": [2.0, 1.0, 4.0, 2.0]}, lines=lines)
+    made.publish()
+    page = opened(made.page, "#benchmark=b.time_it")
+    shown = {}
+    for section in ("curves", "scaling", "error"):
+        page.locator(f"#{section}").scroll_into_view_if_needed()
+        page.locator(f"#{section} .main-svg").first.wait_for()
+        point = page.locator(f"#{section} .scatterlayer .points path").first
+        point.scroll_into_view_if_needed()
+        box = point.bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        page.locator(f"#{section} .hovertext").first.wait_for()
+        shown[section] = page.locator(f"#{section} .plot").evaluate(
+            "plot => [...plot.querySelectorAll('text')].map(t => t.textContent)"
+        )
+        for made_of in ("a", "text tspan[style*=bold]", "text a"):
+            assert page.locator(f"#{section} .plot svg {made_of}").count() == 0, (section, made_of)
+    for title in (f"p{FORMATTED}", f"u{FORMATTED}"):
+        assert title in shown["curves"]
+    assert shown["curves"].count(f"2{FORMATTED}") == 2  # the legend, and where it begins to be the fastest
+    for section, text in shown.items():
+        assert f"1{FORMATTED}" in text
+        assert any(said.startswith((f"1{FORMATTED}, ", f"2{FORMATTED}, ")) and f"u{FORMATTED}" in said for said in text), (
+            section
+        )
+
+
+def test_no_script_but_its_own_runs_in_the_page(published, browser):
+    """Not even where a text became a part of the page."""
+    page = browser.new_page()
+    said = []
+    page.on("console", lambda message: said.append(message.text))
+    page.goto(published.page.as_uri())
+    page.locator("#curves .main-svg").first.wait_for()
+    page.evaluate("document.head.append(Object.assign(document.createElement('script'), {textContent: 'window.taken = 1'}))")
+    page.evaluate("document.body.insertAdjacentHTML('beforeend', '<button onclick=\"window.taken = 2\">b</button>')")
+    page.locator("body > button").dispatch_event("click")
+    taken = page.evaluate("window.taken")
+    page.close()
+    assert taken is None
+    assert len([text for text in said if "Content Security Policy" in text]) == 2
+
+
+def test_the_page_works_where_the_dashboard_serves_it(published, browser):
+    """Whose policy holds together with that of the page."""
+    page, wrong = browser.new_page(), []
+    page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
+    with dashboard._Server(published.html, 0) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
+        try:
+            page.goto(f"http://127.0.0.1:{server.server_port}/comparison.html#benchmark={SWEEP['name']}")
+            page.locator("#curves .main-svg").first.wait_for()
+            page.locator("#table td").first.click()
+            page.close()
+        finally:
+            server.shutdown()
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", ["b.time_it", "b?c.time", "b#c&d=e.time%20", 'b" onclick="c', "javascript:b", "b/../c"])
+def test_a_link_to_a_graph_leads_to_no_other(name):
+    """asv reads what stands before the question mark as a name, decoded."""
+    before, after = (0, 4, 1.0, 1.0, 0.0), (4, 8, 2.0, 2.0, 0.0)
+    entry = {"name": name, "unit": "seconds", "param_names": ["p&q=r#s"], "params": [["'t&u'"]]}
+    row = changes._row(entry, ("'t&u'",), (before, after), dict.fromkeys(range(9), "c" * 40), {"machine": "m&n=o"})
+    path, _, fragment = row["link"].partition("#")
+    place, _, query = fragment.partition("?")
+    assert (path, unquote(place)) == ("index.html", name)
+    assert parse_qs(query) == {"p-p&q=r#s": ["'t&u'"], "machine": ["m&n=o"], "commits": [f"{'c' * 40}-{'c' * 40}"]}
+    assert not set(place) & set("?#&\"'<>")
+
+
+def test_the_link_of_a_cell_leads_to_no_other_graph(tmp_path, opened):
+    name = "b?c#d&e=f.time_it"
+    made = Published(tmp_path / "project", {name: benchmark(name, ["cpu.a", "cpu.b"])})
+    made.add({name: [1.0, 2.0]})
+    made.publish()
+    page = opened(made.page)
+    page.locator("#table td").first.click()
+    place = page.locator("#cell a").get_attribute("href").partition("#")[2].partition("?")
+    assert unquote(place[0]) == name
+    assert parse_qs(place[2]) == {"p-implementation": ["'cpu.a'"]}
+
+
 def test_files_that_cannot_be_read_are_named(tmp_path, opened):
     made = Published(tmp_path / "project", BENCHMARKS)
     made.add(TIMES, QUARTILES, LINES)
@@ -356,6 +459,27 @@ def test_whatever_happens_asv_s_own_pages_are_written(tmp_path, monkeypatch, cap
     assert "comparison.html could not be written: ZeroDivisionError: division by zero" in caplog.text
 
 
+def test_a_file_whose_name_is_no_text_costs_no_page(tmp_path):
+    made = Published(tmp_path / "project", BENCHMARKS)
+    made.add(TIMES, QUARTILES, LINES)
+    (made.path.parent / os.fsdecode(b"\xff-env.json")).write_text("{")
+    said = made.publish()
+    assert "could not be written" not in said
+    assert made.page.stat().st_size > 1e6
+
+
+def test_the_page_is_a_file_of_its_own(tmp_path, monkeypatch, caplog):
+    """asv has made the folder anew; what lies there all the same is not written to."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "html").mkdir()
+    (tmp_path / "theirs").write_text("theirs")
+    (tmp_path / "html" / "comparison.html").symlink_to(tmp_path / "theirs")
+    conf = SimpleNamespace(project="p", results_dir="results", html_dir="html")
+    pages.Comparison.publish(conf, None, {}, GraphSet(), {})
+    assert "comparison.html could not be written: FileExistsError" in caplog.text
+    assert (tmp_path / "theirs").read_text() == "theirs"
+
+
 def test_nothing_to_compare(tmp_path, opened):
     made = Published(tmp_path / "project", {PLAIN["name"]: PLAIN})
     made.add({PLAIN["name"]: [1.0]})
@@ -385,6 +509,55 @@ def test_a_gallery_that_is_none(tmp_path, content):
     (tmp_path / "gallery.png").write_bytes(content)
     assert document._picture(tmp_path / "gallery.png") is None
     assert document._picture(tmp_path / "none.png") is None
+
+
+def drawn(kind, size=(30, 20)):
+    """A picture as a file of that kind."""
+    written = io.BytesIO()
+    Image.new("RGB", size, "red").save(written, kind)
+    return written.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["GIF", "JPEG", "TIFF", "PPM", "EPS", "WEBP"])
+def test_a_gallery_of_another_kind(tmp_path, monkeypatch, kind):
+    """Pillow starts Ghostscript for one of them."""
+    started = tmp_path / "started"
+    ghostscript = tmp_path / "gs"
+    ghostscript.write_text(f"#!/bin/sh\necho 10.0\necho $* >> {started}\n")
+    ghostscript.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr("PIL.EpsImagePlugin.gs_binary", None)  # it looks for it once
+    (tmp_path / "gallery.png").write_bytes(drawn(kind))
+    assert (document._picture(tmp_path / "gallery.png"), started.exists()) == (None, False)
+
+
+def test_a_gallery_that_is_no_file_of_its_own(tmp_path):
+    """A link may lead to any picture of the user's, and a pipe never ends."""
+    (tmp_path / "other.png").write_bytes(drawn("PNG"))
+    (tmp_path / "gallery.png").symlink_to(tmp_path / "other.png")
+    assert document._picture(tmp_path / "other.png") is not None
+    assert document._picture(tmp_path / "gallery.png") is None
+    os.mkfifo(tmp_path / "pipe.png")
+    assert document._picture(tmp_path / "pipe.png") is None
+
+
+def test_a_gallery_of_too_many_pixels(tmp_path, monkeypatch):
+    """Ten kilobytes can hold them; none is decoded."""
+    (tmp_path / "gallery.png").write_bytes(drawn("PNG", (8000, 8000)))
+    decoded = []
+    monkeypatch.setattr("PIL.ImageFile.ImageFile.load", lambda picture: decoded.append(picture.size))
+    assert document._picture(tmp_path / "gallery.png") is None
+    assert decoded == []
+
+
+def test_a_damaged_gallery(tmp_path):
+    chance = random.Random(0)
+    for _ in range(1000):
+        content = bytearray(drawn("PNG"))
+        for _ in range(chance.randint(1, 8)):
+            content[chance.randrange(8, len(content))] = chance.randrange(256)
+        (tmp_path / "gallery.png").write_bytes(content)
+        document._picture(tmp_path / "gallery.png")
 
 
 def test_a_gallery(published, opened):

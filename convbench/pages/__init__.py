@@ -10,6 +10,10 @@ from pathlib import Path
 from asv.console import log
 from asv.publishing import OutputPublisher
 
+from convbench import asv_pages
+
+__all__ = ["Comparison", "asv_pages"]  # asv takes both publishers as soon as they are imported
+
 
 class Comparison(OutputPublisher):
     """html/comparison.html, self-contained, and a link to it in asv's own dashboard."""
@@ -37,6 +41,8 @@ class Comparison(OutputPublisher):
         content = document.document(conf.project, Path(conf.results_dir), found, gallery)
         for sentence in content["passed_over"]:
             log.warning(f"passed over: {sentence}")
-        (html / "comparison.html").write_text(render.page(content), encoding="utf-8")
+        page = render.page(content)
+        with (html / "comparison.html").open("x", encoding="utf-8", errors="replace") as file:  # asv has made the folder anew
+            file.write(page)
         if not render.link(html / "index.html"):
             log.warning("asv's index.html has no list of pages any more that a link to comparison.html could be put into")

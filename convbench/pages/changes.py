@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from asv.util import is_na
 
@@ -63,5 +63,5 @@ def _row(
         "ratio": after / before,
         "ratio_text": figures.ratio(after / before),
         "commits": f"{last[:8]} to {first[:8]}",
-        "link": f"index.html#{benchmark['name']}?{query}",
+        "link": f"index.html#{quote(benchmark['name'], safe='')}?{query}",
     }

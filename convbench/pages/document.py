@@ -19,8 +19,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from convbench import figures, results, roofline
+from convbench import figures, results, roofline, untrusted
 
+# A picture of the gallery: bytes of its file, and pixels, each of which is three bytes while it is read.
+LARGEST = 64 << 20
+PIXELS = 40_000_000
 RUNS = 3  # commits of each machine and environment that the page has: those measured last
 # What a run's cells carry over as they are, beside what is written for people.
 NUMBERS = ("value", "q25", "q75", "threads", "speedup", "effective_gflops", "percent_of_limit", "relative_l2")
@@ -255,13 +258,18 @@ def _number(value: Any) -> float | None:
 
 
 def _picture(path: Path) -> str | None:
-    """A picture as a data address, None where there is none that can be read. Smaller than it was: a page is sent around."""
+    """A picture as a data address, None where there is none that can be read. Smaller than it was: a page is sent around.
+
+    It is opened as PNG alone: for some of the other formats Pillow starts programs.
+    """
     from PIL import Image
 
     written = io.BytesIO()
     try:
-        with Image.open(path) as picture:
+        with Image.open(io.BytesIO(untrusted.read_bytes(path, LARGEST)), formats=["PNG"]) as picture:
+            if picture.width * picture.height > PIXELS:
+                return None
             picture.convert("RGB").save(written, "WEBP", quality=75)
-    except (OSError, ValueError, Image.DecompressionBombError):  # too large for the format, or for any screen
+    except (untrusted.Unreadable, OSError, SyntaxError, Image.DecompressionBombError, *untrusted.FAULTS):
         return None
     return f"data:image/webp;base64,{base64.b64encode(written.getvalue()).decode()}"

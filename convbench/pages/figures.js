@@ -10,6 +10,16 @@ function library() {
   return window.Plotly;
 }
 
+// Plotly reads markup and links in every text: all that it is given passes here.
+const ESCAPED = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
+
+function plain(value) {
+  if (typeof value === "string") return value.replace(/[&<>]/g, (sign) => ESCAPED[sign]);
+  if (Array.isArray(value)) return value.map(plain);
+  if (value === null || typeof value !== "object") return value;
+  return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, plain(part)]));
+}
+
 function figure(section, traces, layout, words) {
   const plot = document.querySelector(`#${section} .plot`);
   const filtered = state.threads !== "all" || state.device !== "all" || state.without.length;
@@ -27,10 +37,14 @@ function figure(section, traces, layout, words) {
     legend: narrow ? { orientation: "h", y: -0.25 } : {},
     hovermode: "closest",
   };
-  library().react(plot, traces, { ...base, ...layout }, { responsive: true, displaylogo: false });
+  const drawn = traces.map(({ after = "", ...trace }) => ({
+    ...plain(trace),
+    ...(trace.text && { hovertemplate: `%{text}${after}<extra></extra>` }),
+  }));
+  library().react(plot, drawn, plain({ ...base, ...layout }), { responsive: true, displaylogo: false });
 }
 
-const axis = (title, extra = {}) => ({ title: { text: title }, type: "log", exponentformat: "power", ...extra });
+const axis = (title, extra = {}) => ({ title: { text: short(title) }, type: "log", exponentformat: "power", ...extra });
 
 // By the place in a figure: the first are told apart by colour and symbol, the others by dashes as well.
 function look(place) {
@@ -78,16 +92,16 @@ function drawCurves() {
     const { colour, band, symbol, dash } = look(place);
     const common = { x, legendgroup: String(i), visible: kept.has(i) ? true : "legendonly" };
     const edge = { ...common, mode: "lines", line: { width: 0 }, showlegend: false, hoverinfo: "skip" };
-    const text = line.map((cell) => `${marked(nameOf(cell))}, ${marked(rowName(cell.benchmark, cell.row))}: ${cell.text}`);
+    const text = line.map((cell) => `${short(nameOf(cell))}, ${short(rowName(cell.benchmark, cell.row))}: ${cell.text}`);
     return [
       { ...edge, y: line.map((cell) => cell.q25 ?? cell.value) },
       { ...edge, y: line.map((cell) => cell.q75 ?? cell.value), fill: "tonexty", fillcolor: band },
-      { ...common, y: line.map((cell) => cell.value), text, name: marked(page.implementations[i].name), mode: "lines+markers", hovertemplate: "%{text}<extra></extra>", line: { color: colour, dash }, marker: { symbol, size: 8 } },
+      { ...common, y: line.map((cell) => cell.value), text, name: short(page.implementations[i].name), mode: "lines+markers", line: { color: colour, dash }, marker: { symbol, size: 8 } },
     ];
   });
   const marks = wins.slice(1).map(({ x }) => ({ type: "line", xref: "x", yref: "paper", x0: x, x1: x, y0: 0, y1: 1, line: { dash: "dot", color: "#555" } }));
-  const notes = wins.slice(1).map(({ x, who }) => ({ x: Math.log10(x), y: 1.02, yref: "paper", text: marked(page.implementations[who].name), showarrow: false, font: { size: 11 }, yanchor: "bottom" }));
-  const ticks = { tickmode: "array", tickvals: places, ticktext: places.map((x) => marked(label(x))) };
+  const notes = wins.slice(1).map(({ x, who }) => ({ x: Math.log10(x), y: 1.02, yref: "paper", text: short(page.implementations[who].name), showarrow: false, font: { size: 11 }, yanchor: "bottom" }));
+  const ticks = { tickmode: "array", tickvals: places, ticktext: places.map((x) => short(label(x))) };
   figure("curves", traces, { xaxis: axis(one.params[along], ticks), yaxis: axis(one.unit), shapes: marks, annotations: notes }, sentence(wins, label) + lost(all));
 }
 
@@ -143,7 +157,7 @@ function drawRoofline() {
   for (const [place, i] of unique(same.map((cell) => cell.implementation)).entries()) {
     const group = same.filter((cell) => cell.implementation === i);
     const { colour, symbol } = look(place);
-    traces.push({ x: group.map(intensity), y: group.map((cell) => cell.effective_gflops), text: group.map((cell) => `${marked(nameOf(cell))}, ${marked(rowName(cell.benchmark, cell.row))}: ${marked(cell.details)}`), hovertemplate: "%{text}<extra></extra>", mode: "markers", name: marked(page.implementations[i].name), marker: { color: colour, symbol, size: 9 } });
+    traces.push({ x: group.map(intensity), y: group.map((cell) => cell.effective_gflops), text: group.map((cell) => `${short(nameOf(cell))}, ${short(rowName(cell.benchmark, cell.row))}: ${short(cell.details)}`), mode: "markers", name: short(page.implementations[i].name), marker: { color: colour, symbol, size: 9 } });
   }
   const held = (what) => same.filter((cell) => cell.held_by === what).length;
   const limited = same.filter((cell) => cell.percent_of_limit !== null);
@@ -178,7 +192,7 @@ function drawScaling() {
     const { colour, symbol, dash } = look(traces.length);
     const y = line.map((cell) => alone.value / cell.value);
     ends.push([y[y.length - 1], i, line[line.length - 1].threads]);
-    traces.push({ x: line.map((cell) => cell.threads), y, name: marked(page.implementations[i].name), mode: "lines+markers", line: { color: colour, dash }, marker: { symbol, size: 8 }, text: line.map((cell) => `${marked(nameOf(cell))}, ${cell.threads} threads: ${cell.text}`), hovertemplate: "%{text}, %{y:.2f} times as fast<extra></extra>" });
+    traces.push({ x: line.map((cell) => cell.threads), y, name: short(page.implementations[i].name), mode: "lines+markers", line: { color: colour, dash }, marker: { symbol, size: 8 }, text: line.map((cell) => `${short(nameOf(cell))}, ${cell.threads} threads: ${cell.text}`), after: ", %{y:.2f} times as fast" });
   }
   if (!traces.length) {
     figure("scaling", [], {}, "Nobody has times on one thread and on several for this problem.");
@@ -195,7 +209,7 @@ function scatter(section, pairs, vertical, words) {
   const traces = unique(pairs.map(([cell]) => cell.implementation)).map((i, place) => {
     const group = pairs.filter(([cell]) => cell.implementation === i);
     const { colour, symbol } = look(place);
-    return { x: group.map(([cell]) => cell.value), y: group.map((pair) => pair[1]), text: group.map(([cell, , text]) => `${marked(nameOf(cell))}, ${marked(rowName(cell.benchmark, cell.row))}: ${cell.text}, ${text}`), hovertemplate: "%{text}<extra></extra>", mode: "markers", name: marked(page.implementations[i].name), marker: { color: colour, symbol, size: 9 } };
+    return { x: group.map(([cell]) => cell.value), y: group.map((pair) => pair[1]), text: group.map(([cell, , text]) => `${short(nameOf(cell))}, ${short(rowName(cell.benchmark, cell.row))}: ${cell.text}, ${text}`), mode: "markers", name: short(page.implementations[i].name), marker: { color: colour, symbol, size: 9 } };
   });
   figure(section, traces, { xaxis: axis("seconds"), yaxis: axis(vertical) }, words);
 }

@@ -10,6 +10,8 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from convbench import content_policy
+
 HERE = Path(__file__).parent
 SCRIPTS = ("state.js", "table.js", "figures.js", "start.js")
 # asv's list of pages: the entry that ours is put behind.
@@ -23,11 +25,14 @@ def page(content: dict[str, Any]) -> str:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
     )
+    script = "\n".join((HERE / name).read_text(encoding="utf-8") for name in SCRIPTS)
+    library = get_plotlyjs()
     return environment.get_template("comparison.html").render(
         content=content,
+        policy=content_policy.alone(script, library),
         data=Markup(as_json(content)),
-        library=Markup(get_plotlyjs()),
-        script=Markup("\n".join((HERE / name).read_text(encoding="utf-8") for name in SCRIPTS)),
+        library=Markup(library),
+        script=Markup(script),
         style=Markup((HERE / "comparison.css").read_text(encoding="utf-8")),
     )
 

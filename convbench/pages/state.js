@@ -14,7 +14,6 @@ let cells = []; // of the chosen run
 // Small helpers
 
 const short = (text) => (text.length > LONGEST ? text.slice(0, LONGEST - 1) + "…" : text);
-const marked = (text) => short(text).replace(/[&<>]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;" })[c]); // for Plotly
 const unique = (values) => [...new Set(values)];
 const run = () => page.runs.find((one) => one.id === state.run) || page.runs[0];
 const benchmark = () => page.benchmarks[state.benchmark];

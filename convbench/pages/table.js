@@ -99,7 +99,7 @@ function tell(cell) {
   const names = one.params.slice();
   names.splice(one.place, 0, "implementation");
   const query = new URLSearchParams(names.map((name, i) => [`p-${name}`, values[i]]));
-  const link = make("a", "its graph", { href: `index.html#${one.name}?${query}` });
+  const link = make("a", "its graph", { href: `index.html#${encodeURIComponent(one.name)}?${query}` });
   const parts = [`${short(nameOf(cell))} on ${short(rowName(cell.benchmark, cell.row))}: ${cell.text}`];
   if (cell.details) parts.push(cell.details);
   if (!timed(cell) || cell.reason !== null) parts.push(reason(cell));
