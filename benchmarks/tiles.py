@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
@@ -63,9 +65,14 @@ def make(folder: str | os.PathLike[str], count: int, seed: int = 0) -> list[Path
     for i, path in enumerate(paths):
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
-            unfinished = path.with_suffix(f".{os.getpid()}")
-            _write(unfinished, content(i, seed))
-            unfinished.replace(path)
+            # A random name of a file that does not exist yet: under a known one a link of another user could lie in wait.
+            unfinished = path.with_suffix(f".{secrets.token_hex(8)}")
+            try:
+                with unfinished.open("xb") as file:
+                    _write(file, content(i, seed))
+                unfinished.replace(path)
+            finally:
+                unfinished.unlink(missing_ok=True)
     return paths
 
 
@@ -82,10 +89,10 @@ def content(i: int, seed: int = 0) -> np.ndarray:
     return np.rint(field + NOISE * random.standard_normal(field.shape)).clip(0, 2**16 - 1).astype(np.uint16)
 
 
-def _write(path: Path, pixels: np.ndarray) -> None:
+def _write(file: BinaryIO, pixels: np.ndarray) -> None:
     try:
         import tifffile  # here, because asv imports every file of the suite
     except ImportError as error:
         raise Missing("tiles are made with tifffile: pip install tifffile") from error
     form = {"photometric": "minisblack", "planarconfig": "contig", "rowsperstrip": ROWS, "byteorder": "<"}
-    tifffile.imwrite(path, pixels, **form, metadata=None, software=False, extratags=GEOTIFF)
+    tifffile.imwrite(file, pixels, **form, metadata=None, software=False, extratags=GEOTIFF)

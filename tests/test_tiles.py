@@ -1,6 +1,7 @@
 """The tiles that are read: made the same everywhere, plausible, and found where there are real ones."""
 
 import hashlib
+import os
 import warnings
 from pathlib import Path
 
@@ -42,6 +43,23 @@ def test_made_tiles_are_the_same_everywhere(tmp_path):
     times = [path.stat().st_mtime_ns for path in few]
     more = tiles.make(tmp_path / "few", 5)
     assert [path.stat().st_mtime_ns for path in more[:3]] == times
+
+
+def test_made_tiles_are_written_through_no_link(tmp_path, monkeypatch):
+    secret = tmp_path / "secret"
+    secret.write_text("precious")
+    (tmp_path / "AnnualCrop").mkdir()
+    (tmp_path / "AnnualCrop" / f"AnnualCrop_1.{os.getpid()}").symlink_to(secret)
+    mask = os.umask(0o027)
+    try:
+        (path,) = tiles.make(tmp_path, 1)
+    finally:
+        os.umask(mask)
+    assert (secret.read_text(), path.is_symlink(), path.stat().st_mode & 0o777) == ("precious", False, 0o640)
+    monkeypatch.setattr(tiles, "_write", lambda file, _: file.write(b"II*") and 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        tiles.make(tmp_path, 2)
+    assert list((tmp_path / "Forest").iterdir()) == []
 
 
 def test_gdal_knows_where_they_lie(tmp_path):

@@ -5,8 +5,10 @@ resize it to fit size x size pixels, convert to float32, normalise, pad; convolv
 (1, 3, R, S), R and S odd, "same" borders; mark what is above the threshold, and paste that back into a mask of the image's
 size.
 
-jpegs: bytes. regions (N, 4): top, left, height, width in pixels. The result is a list of masks (H, W) in uint8, 255 where the
-response is above the threshold, 0 elsewhere and outside the region.
+jpegs: bytes of sequential or progressive JPEGs, grey or in colour, with 8 bits a component. jpeg.BadImage is raised for
+others, for damaged ones, and for images of more than 512 pixels to a byte or 100 scans, whose decoding costs more than their
+size lets expect. regions (N, 4): top, left, height, width in pixels. The result is a list of masks (H, W) in uint8, 255 where
+the response is above the threshold, 0 elsewhere and outside the region.
 
 The part of a patch that has pixels, h x w, is the region scaled by size / max(height, width), rounded half up, at least 1;
 it lies at the top left, with zeros beyond. Resizing is bilinear, a pixel being a square: output x lies at

@@ -10,13 +10,14 @@ import io
 import numpy as np
 from PIL import Image
 
-from impls.preprocess.jpeg import BadImage
+from impls.preprocess.jpeg import decoded
 
 
 def decode(jpegs: list[bytes], i: int) -> np.ndarray:
-    """The image as an array (H, W, 3) of red, green and blue in uint8. Raises BadImage that names it."""
-    try:
-        with Image.open(io.BytesIO(jpegs[i]), formats=["JPEG"]) as image:
-            return np.asarray(image.convert("RGB"))
-    except (OSError, SyntaxError, ValueError) as error:
-        raise BadImage(f"jpegs[{i}] is damaged: it cannot be decoded") from error
+    """The image as an array (H, W, 3) of red, green and blue in uint8. Raises BadImage that names it, and MemoryError."""
+    return decoded(jpegs, i, _read)
+
+
+def _read(jpeg: bytes) -> np.ndarray:
+    with Image.open(io.BytesIO(jpeg), formats=["JPEG"]) as image:
+        return np.asarray(image.convert("RGB"))

@@ -10,16 +10,22 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
 from impls.contract import CURES, Unavailable
-from impls.read_batch.arguments import Layout, check_tile, named
+from impls.read_batch.arguments import PIXELS, Layout, check_tile, named
 
 ARRAY, INDEX = "tiles.npy", "tiles.json"
+File = tuple[int, int, int]  # device, inode and time of change: another file has others
 
 
 class NotPacked(ValueError):
@@ -51,25 +57,32 @@ def pack(folder: str | os.PathLike[str]) -> Path:
     known = tifffiles.layout(named(first, tifffiles.pixels))
     check_tile(first, known, first, None, (1,))
     (folder / INDEX).unlink(missing_ok=True)  # without it the array counts for nothing, should this be interrupted
-    unfinished = folder / f".{ARRAY}.{os.getpid()}"
-    try:
-        shape = len(names), *known[:3]
-        array = np.lib.format.open_memmap(unfinished, mode="w+", dtype=known.dtype, shape=shape)
-        stamps = []
-        for row, name in enumerate(names):
+    stamps = []
+    with _replacing(folder / ARRAY) as file:
+        form = {"descr": np.dtype(known.dtype).str, "fortran_order": False, "shape": (len(names), *known[:3])}
+        np.lib.format.write_array_header_1_0(file, form)
+        for name in names:
             path = str(folder / name)
-            stamps.append(_stamp(path))
+            stamps.append(_look(path)[0])
             tile = named(path, tifffiles.pixels)
             check_tile(path, tifffiles.layout(tile), first, known, (1,))
-            array[row] = tile
-        array.flush()
-        unfinished.replace(folder / ARRAY)
+            file.write(np.ascontiguousarray(tile).data)
+    with _replacing(folder / INDEX) as file:
+        file.write(json.dumps({"names": names, "stamps": stamps}).encode())
+    return folder / ARRAY
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file that takes a path's place once it is written; where that fails, nothing is left of it."""
+    # A random name of a file that does not exist yet: under a known one a link of another user could lie in wait.
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with unfinished.open("xb") as file:
+            yield file
+        unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
-    unfinished = folder / f".{INDEX}.{os.getpid()}"
-    unfinished.write_text(json.dumps({"names": names, "stamps": stamps}), encoding="utf-8")
-    unfinished.replace(folder / INDEX)
-    return folder / ARRAY
 
 
 def find(tiles: list[str], bands: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, Layout]:
@@ -77,28 +90,47 @@ def find(tiles: list[str], bands: tuple[int, ...]) -> tuple[np.ndarray, np.ndarr
 
     Raises FileNotFoundError, NotPacked, or NoSuchBand. Every file is looked at, and none is opened.
     """
-    stamps = [named(path, _stamp) for path in tiles]
-    folder = _home(tiles[0])
-    index = Path(folder, INDEX).stat()
-    packed = _open(folder, index.st_ino, index.st_mtime_ns)
-    rows = np.array([_row(path, stamp, folder, packed) for path, stamp in zip(tiles, stamps, strict=True)])
+    looks = [named(path, _look) for path in tiles]
+    folder, *files = _home(tiles, [owner for _, owner in looks])
+    packed = _open(folder, *files)
+    rows = np.array([_row(path, stamp, folder, packed) for path, (stamp, _) in zip(tiles, looks, strict=True)])
     _, count, height, width = packed.array.shape
     layout = Layout(count, height, width, packed.array.dtype.name)
     check_tile(tiles[0], layout, tiles[0], None, bands)
     return packed.array, rows, layout
 
 
-def _stamp(path: str) -> tuple[int, int]:
+def _look(path: str) -> tuple[tuple[int, int], int]:
+    """A file's stamp, and the user that owns it."""
     found = os.stat(path)  # noqa: PTH116  # a Path for each tile would take twice as long
-    return found.st_size, found.st_mtime_ns
+    return (found.st_size, found.st_mtime_ns), found.st_uid
 
 
-def _home(path: str) -> str:
-    """The nearest folder above a tile that has packed tiles."""
-    for folder in Path(os.path.abspath(path)).parents:  # noqa: PTH100  # links stay as they are spelt
-        if (folder / INDEX).is_file():
-            return str(folder)
-    raise NotPacked(f"tile {path} is not packed: pack its folder once with impls.read_batch.packing.pack(folder)")
+def _home(tiles: list[str], owners: list[int]) -> tuple[str, File, File]:
+    """The nearest folder above the first tile that has packed tiles to be trusted, with its index and array."""
+    for folder in Path(os.path.abspath(tiles[0])).parents:  # noqa: PTH100  # links stay as they are spelt
+        try:
+            index, array = (folder / INDEX).stat(), (folder / ARRAY).stat()
+        except OSError:
+            continue
+        if _trusted(str(folder), {index.st_uid, array.st_uid}, tiles, owners):
+            return str(folder), _file(index), _file(array)
+    raise NotPacked(f"tile {tiles[0]} is not packed: pack its folder once with impls.read_batch.packing.pack(folder)")
+
+
+def _trusted(folder: str, users: set[int], tiles: list[str], owners: list[int]) -> bool:
+    """Whether files of these users may speak for the tiles.
+
+    Those of this process's user may, of a tile's owner, and beside a tile. Others would supply the pixels of any tile below a
+    folder that they may write to.
+    """
+    others = users - {os.geteuid()}
+    if not others or others == {*owners}:
+        return True
+    return all(
+        others == {owner} or os.path.dirname(os.path.abspath(path)) == folder  # noqa: PTH100, PTH120  # as they are spelt
+        for path, owner in zip(tiles, owners, strict=True)
+    )
 
 
 def _row(path: str, stamp: tuple[int, int], folder: str, packed: Packed) -> int:
@@ -113,16 +145,46 @@ def _row(path: str, stamp: tuple[int, int], folder: str, packed: Packed) -> int:
 
 
 @functools.lru_cache(maxsize=4)
-def _open(folder: str, inode: int, modified: int) -> Packed:
-    """Map the array and read the index: 20 ms for 27,000 names, so both are kept until the index is another file."""
+def _open(folder: str, index: File, array: File) -> Packed:
+    """Map the array and read the index: 20 ms for 27,000 names, so both are kept until one is another file."""
     try:
-        index = json.loads(Path(folder, INDEX).read_text(encoding="utf-8"))
-        array = np.load(Path(folder, ARRAY), mmap_mode="r").view(np.ndarray)
-        rows = {name: row for row, name in enumerate(index["names"])}
-        stamps = [(size, changed) for size, changed in index["stamps"]]
-        if not array.shape[0] == len(rows) == len(stamps) or array.ndim != 4:
+        with _opened(Path(folder, INDEX), index) as file:
+            said = json.loads(file.read())
+        with _opened(Path(folder, ARRAY), array) as file:
+            pixels = _mapped(file)
+        names, stamps = said["names"], [(size, changed) for size, changed in said["stamps"]]
+        rows = {name: row for row, name in enumerate(names)}
+        if type(names) is not list or {*map(type, names)} != {str} or {type(n) for stamp in stamps for n in stamp} != {int}:
+            raise TypeError("names must be texts, and stamps pairs of integers")
+        if not len(pixels) == len(names) == len(rows) == len(stamps):
             raise ValueError("the index is of another array")
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except Exception as error:  # another user's files: RecursionError, MemoryError and the errors of every wrong type
         cure = f"pack them anew with impls.read_batch.packing.pack({folder!r})"
         raise NotPacked(f"the packed tiles in {folder} are damaged: {cure}") from error
-    return Packed(array, rows, stamps)
+    return Packed(pixels, rows, stamps)
+
+
+def _file(status: os.stat_result) -> File:
+    return status.st_dev, status.st_ino, status.st_mtime_ns
+
+
+def _opened(path: Path, known: File) -> BinaryIO:
+    """The regular file that was looked at before, open; no other, and no named pipe is waited for."""
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
+    status = os.fstat(file.fileno())
+    if _file(status) != known or not stat.S_ISREG(status.st_mode):
+        file.close()
+        raise ValueError("not the file that was looked at")
+    return file
+
+
+def _mapped(file: BinaryIO) -> np.ndarray:
+    """The array of a file as NumPy writes it, of pixels as tiles have them, which end where the file does."""
+    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    shape, fortran, dtype = read[np.lib.format.read_magic(file)](file)
+    if fortran or dtype not in map(np.dtype, PIXELS) or len(shape) != 4 or min(shape) < 1:
+        raise ValueError("not an array of tiles")
+    begin = file.tell()
+    if begin + math.prod(shape) * dtype.itemsize != os.fstat(file.fileno()).st_size:
+        raise ValueError("not as long as its header says")
+    return np.memmap(file, dtype, "r", begin, shape).view(np.ndarray)

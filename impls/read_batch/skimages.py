@@ -2,31 +2,67 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import numpy as np
 from skimage.io import imread
-from tifffile import TiffFile
 
+from impls.read_batch import tiff, tifffiles  # noqa: F401  # tifffiles: tifffile reads underneath, and is as silent
 from impls.read_batch.arguments import Layout, evident, require_compression
+
+DESCRIPTION, SOFTWARE = 270, 305
+PRIVATE = 32768  # tags from here on have a meaning to one program
+# Copyright, IPTC, Photoshop, GeoTIFF, colour profile, EXIF, GPS, GDAL and RPC: no rule of tifffile's depends on them.
+ORDINARY = {33432, 33550, 33723, 33922, 34264, 34377, 34665, 34675, 34735, 34736, 34737, 34853, 42112, 42113, 50844}
+# Texts by which tifffile finds other pages, other files or another shape: its own, ImageJ's, and those of microscopes.
+MEANING = re.compile(
+    rb"[^!-~]*(\{|shape=|ImageJ=|SCIFIO=|Aperio |state\.|Label.Image|Probability_Image)"
+    rb"|.*((OME|scn|DataObject)>|scanimage\.SI)",
+    re.DOTALL,
+)
+PROGRAMS = re.compile(rb"[^!-~]*(SI\.|PerkinElmer|Philips|ScanOutputManager)|.*Ventana", re.DOTALL)
 
 
 def pixels(path: str) -> tuple[np.ndarray, int, Layout]:
     """A tile as skimage.io gives it, the axis that holds its bands, and its layout.
 
-    Raises what skimage does, and NotImplementedError where the array does not show the axis; callers go through
-    arguments.named().
+    Raises what tiff.check() and skimage do, and NotImplementedError where skimage.io would not read the tile alone, or its
+    array would not show the axis; callers go through arguments.named().
     """
+    found = tiff.check(path, (DESCRIPTION, SOFTWARE))
+    require_compression(found.compression, "none", "deflate")
+    bands, height, width = found.bands, found.height, found.width
+    if not evident(bands, height, width):
+        raise NotImplementedError("axes=ambiguous: only axes=evident is supported")
+    path = tiff.local(path)
+    _require_alone(path, found)
+    array = imread(path)
+    axis = {(bands, height, width): 0, (height, width, bands): 2}[array.shape]
+    return array, axis, Layout(bands, height, width, array.dtype.name)
+
+
+def _require_alone(path: str, found: tiff.Image) -> None:
+    """Raise NotImplementedError where skimage.io would take more of a file than its first image, or more files."""
+    if not path.lower().endswith((".tif", ".tiff")) or "*" in path or "?" in path:
+        raise NotImplementedError(
+            "a name that ends in neither .tif nor .tiff, or has * or ? in it: only others are supported"
+        )
+    if found.following or tiff.SUBDIRECTORIES in found.tags:
+        raise NotImplementedError("several images in a file: only one is supported")
+    if max(private := found.tags - ORDINARY) >= PRIVATE:
+        raise NotImplementedError(f"private tag {max(private)}: only those of GeoTIFF, GDAL and EXIF are supported")
+    description, software = found.texts
+    if PROGRAMS.match(software) or (MEANING.match(description) and not _says_the_shape(description, found)):
+        raise NotImplementedError("a description that says how to read the file: only other ones are supported")
+
+
+def _says_the_shape(description: bytes, found: tiff.Image) -> bool:
+    """Whether a description is what tifffile writes, and says of the image what its tags do."""
+    shape = [found.height, found.width]
+    shape = [*shape, found.bands] if found.together else [found.bands, *shape]
     try:
-        array = imread(path)
-    except ValueError as error:
-        if lacking := re.search(r"COMPRESSION\.(\w+).*imagecodecs", str(error)):
-            require_compression(lacking[1].lower(), "none", "deflate")
-        raise
-    # Two bands of 5x5 pixels side by side and five bands of 5x2 one by one are the same array: the file knows which.
-    with TiffFile(path) as file:
-        page = file.pages.first
-        bands, height, width = page.samplesperpixel, page.imagelength, page.imagewidth
-    if evident(bands, height, width):
-        return array, 0 if array.shape[1] == array.shape[2] else 2, Layout(bands, height, width, array.dtype.name)
-    raise NotImplementedError("axes=ambiguous: only axes=evident is supported")
+        said = json.loads(description.rstrip(b"\0"))
+        return said.pop("shape") == shape and not said.keys() - {"axes"}
+    except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
+        return False

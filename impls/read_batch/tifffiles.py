@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 import tifffile
 
-from impls.read_batch.arguments import COMPRESSIONS, Layout, damaged, require_compression
+from impls.read_batch import tiff
+from impls.read_batch.arguments import Layout, require_compression
+
+# What tifffile logs about a tile goes to standard error where no program has set up logging.
+logging.getLogger("tifffile").addHandler(logging.NullHandler())
+# By these tifffile would read further directories while it opens a file.
+PLAIN = {"is_lsm": False, "is_ndpi": False, "is_scanimage": False}
 
 
 def pixels(path: str) -> np.ndarray:
     """A tile as an array (bands, height, width), which is a view where a pixel's bands lie side by side in the file.
 
-    Raises what tifffile does; callers go through arguments.named().
+    Raises what tiff.check() and tifffile do; callers go through arguments.named().
     """
-    with tifffile.TiffFile(path) as file:
-        page = file.pages.first
-        ends = [offset + count for offset, count in zip(page.dataoffsets, page.databytecounts, strict=True)]
-        if max(ends) > file.filehandle.size:  # of some tiles tifffile would make up what is missing
-            raise damaged(path)
-        compression = COMPRESSIONS.get(page.compression, str(int(page.compression)))
-        require_compression(compression, "none", "deflate")  # the others take one more library, imagecodecs
-        array = page.asarray(squeeze=False, maxworkers=1)
+    require_compression(tiff.check(path).compression, "none", "deflate")  # the others take one more library, imagecodecs
+    with tifffile.TiffFile(path, **PLAIN) as file:
+        array = file.pages.first.asarray(squeeze=False, maxworkers=1)
     # (separate bands, depth, height, width, bands side by side)
     return array[:, 0, :, :, 0] if array.shape[4] == 1 else array[0, 0].transpose(2, 0, 1)
 

@@ -1,5 +1,8 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The kernels of cpu.cython_fused, compiled: see there."""
+"""The kernels of cpu.cython_fused, compiled: see there.
+
+They take sizes beside arrays, and raise ValueError before any work where an array does not hold what a size says.
+"""
 
 from cython.parallel cimport prange
 from libc.stdlib cimport free, malloc
@@ -8,6 +11,22 @@ ctypedef unsigned char byte
 
 cdef enum:
     BLOCK = 64  # sums of a row that stay in registers
+
+
+cdef int require_inside(
+    str what, Py_ssize_t top, Py_ssize_t left, Py_ssize_t height, Py_ssize_t width, Py_ssize_t rows, Py_ssize_t columns
+) except -1:
+    """Raise ValueError where a rectangle is empty or does not lie inside rows x columns."""
+    # By differences, which no size can make overflow once it is known to be between the bounds.
+    if not (0 < height <= rows and 0 < width <= columns and 0 <= top <= rows - height and 0 <= left <= columns - width):
+        raise ValueError(f"{what} {height} x {width} at {top}, {left} does not lie inside {rows} x {columns}")
+    return 0
+
+
+cdef int require_channels(Py_ssize_t found) except -1:
+    if found != 3:
+        raise ValueError(f"three channels are wanted, not {found}")
+    return 0
 
 
 cdef void neighbours(Py_ssize_t i, Py_ssize_t size, Py_ssize_t wanted, Py_ssize_t* pair, float* share) noexcept nogil:
@@ -33,7 +52,8 @@ cdef void prepare_row(
 
 
 def prepare(
-    const byte[:, :, ::1] pixels, region, const float[::1] factor, const float[::1] offset, float[:, :, ::1] patch, border, part
+    const byte[:, :, ::1] pixels not None, region, const float[::1] factor not None, const float[::1] offset not None,
+    float[:, :, ::1] patch not None, border, part,
 ):
     """patch[c, y, x] = x * factor[c] - offset[c] of the region's pixels, resized to the part and laid behind the border."""
     cdef Py_ssize_t top, left, height, width, high, wide, rows, columns, y, x, c
@@ -43,6 +63,10 @@ def prepare(
     top, left, height, width = region
     high, wide = border
     rows, columns = part
+    require_inside("region", top, left, height, width, pixels.shape[0], pixels.shape[1])
+    require_inside("part", high, wide, rows, columns, patch.shape[1], patch.shape[2])
+    for c in (pixels.shape[2], patch.shape[0], factor.shape[0], offset.shape[0]):
+        require_channels(c)
     pairs = <Py_ssize_t*>malloc(2 * (rows + columns) * sizeof(Py_ssize_t))
     shares = <float*>malloc((rows + columns) * sizeof(float))
     if pairs == NULL or shares == NULL:
@@ -92,22 +116,31 @@ cdef void mark_row(
             marks[first + x] = 255 if sums[x] > threshold else 0
 
 
-def mark(const float[:, :, ::1] patch, const float[:, :, ::1] weight, float threshold, byte[:, ::1] marks):
+def mark(
+    const float[:, :, ::1] patch not None, const float[:, :, ::1] weight not None, float threshold, byte[:, ::1] marks not None
+):
     """marks[y, x] = 255 where the response is above the threshold; the patch has a border of zeros around it."""
     cdef Py_ssize_t rows = marks.shape[0], columns = marks.shape[1], line = patch.shape[2], plane = patch.shape[1] * line, y
+    cdef Py_ssize_t taps_y = weight.shape[1], taps_x = weight.shape[2]
+    require_inside("weight", 0, 0, taps_y, taps_x, patch.shape[1], line)
+    require_inside("marks", 0, 0, rows, columns, patch.shape[1] - taps_y + 1, line - taps_x + 1)
+    require_channels(patch.shape[0])
+    require_channels(weight.shape[0])
     for y in prange(rows, nogil=True, schedule="static"):
         mark_row(
-            &patch[0, y, 0], plane, line, &weight[0, 0, 0], weight.shape[1], weight.shape[2], threshold, &marks[y, 0], columns
+            &patch[0, y, 0], plane, line, &weight[0, 0, 0], taps_y, taps_x, threshold, &marks[y, 0], columns
         )
 
 
-def paste(const byte[:, ::1] marks, byte[:, ::1] mask, region):
+def paste(const byte[:, ::1] marks not None, byte[:, ::1] mask not None, region):
     """Each of the region's pixels in the mask like the mark that lies nearest."""
     cdef Py_ssize_t top, left, height, width, rows = marks.shape[0], columns = marks.shape[1], y, x
     cdef const byte* source
     cdef byte* target
     cdef Py_ssize_t* places
     top, left, height, width = region
+    require_inside("region", top, left, height, width, mask.shape[0], mask.shape[1])
+    require_inside("marks", 0, 0, 1, 1, rows, columns)
     places = <Py_ssize_t*>malloc(width * sizeof(Py_ssize_t))
     if places == NULL:
         raise MemoryError("no memory for the places of the marks")

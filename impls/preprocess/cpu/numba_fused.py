@@ -12,9 +12,27 @@ from impls.preprocess.arguments import fit
 from impls.preprocess.opencv_images import decode
 
 
+# Numba does not check indices: each kernel holds the sizes that it is given against its arrays before its parallel loop.
+@njit(cache=True, nogil=True)
+def _require_inside(top, left, height, width, rows, columns):
+    """Raise ValueError where a rectangle is empty or does not lie inside rows x columns."""
+    if height < 1 or width < 1 or top < 0 or left < 0 or top + height > rows or left + width > columns:
+        raise ValueError("a region, or a part of a patch, does not lie inside its array")
+
+
+@njit(cache=True, nogil=True)
+def _require_channels(*found):
+    for channels in found:
+        if channels != 3:
+            raise ValueError("three channels are wanted")
+
+
 @njit(parallel=True, cache=True, nogil=True, fastmath={"contract"}, error_model="numpy")
 def _prepare(pixels, top, left, height, width, factor, offset, patch, rows, columns):
     """patch[c, y, x] = x * factor[c] - offset[c] of the region's pixels, resized to rows x columns."""
+    _require_inside(top, left, height, width, pixels.shape[0], pixels.shape[1])
+    _require_inside(0, 0, rows, columns, patch.shape[1], patch.shape[2])
+    _require_channels(pixels.shape[2], patch.shape[0], len(factor), len(offset))
     one, half = np.float32(1), 0.5
     for y in prange(rows):
         place = min(max((y + half) * height / rows - half, 0.0), height - 1.0)
@@ -37,6 +55,9 @@ def _mark(patch, weight, threshold, marks):
     """marks[y, x] = 255 where the response is above the threshold; the patch has a border of zeros around it."""
     rows, columns = marks.shape
     taps_y, taps_x = weight.shape[1:]
+    _require_inside(0, 0, taps_y, taps_x, patch.shape[1], patch.shape[2])
+    _require_inside(0, 0, rows, columns, patch.shape[1] - taps_y + 1, patch.shape[2] - taps_x + 1)
+    _require_channels(patch.shape[0], weight.shape[0])
     for y in prange(rows):
         sums = np.zeros(columns, np.float32)
         for c in range(3):
@@ -53,6 +74,8 @@ def _mark(patch, weight, threshold, marks):
 @njit(parallel=True, cache=True, nogil=True)
 def _paste(marks, mask, top, left, height, width):
     rows, columns = marks.shape
+    _require_inside(top, left, height, width, mask.shape[0], mask.shape[1])
+    _require_inside(0, 0, 1, 1, rows, columns)
     for y in prange(height):
         line = marks[(2 * y + 1) * rows // (2 * height)]
         for x in range(width):

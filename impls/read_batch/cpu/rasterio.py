@@ -10,6 +10,7 @@ import numpy as np
 import rasterio
 
 from impls.contract import implementation
+from impls.read_batch import tiff
 from impls.read_batch.arguments import Layout
 from impls.read_batch.reading import fill
 
@@ -19,7 +20,8 @@ def read_batch(tiles, bands=(4, 3, 2), scale=4000.0, workers=1):
     """Read N tiles into a batch (N, len(bands), H, W) of clip(x / scale, 0, 1)."""
 
     def read(path, place):
-        with rasterio.open(path, driver="GTiff") as tile:  # GDAL would take any other format as well
+        tiff.check(path, all_directories=True)  # GDAL looks for masks in the others
+        with rasterio.open(tiff.local(path), driver="GTiff") as tile:  # GDAL would take any other format as well
             values = place(Layout(tile.count, tile.height, tile.width, tile.dtypes[0]))
             values[:] = np.clip(tile.read(list(bands)) / scale, 0, 1)
 

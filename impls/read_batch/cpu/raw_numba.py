@@ -37,7 +37,10 @@ def _normalise(file, starts, step, low, high, factor, values):
 
 @lru_cache(maxsize=64)
 def _plan(strips, bands):
-    """Where each row of the bands begins, bytes from pixel to pixel, and the ranges of the file to read."""
+    """What to read and where it goes in memory: rows of the bands, bytes from pixel to pixel, ranges of the file, the header.
+
+    The ranges lie side by side in memory, so that this is as large as what is read, however far apart they are in the file.
+    """
     count, height, width, dtype = strips.layout
     size = np.dtype(dtype).itemsize
     step = size * (count if strips.together else 1)
@@ -47,15 +50,19 @@ def _plan(strips, bands):
         starts = offsets[strip] + row * width * step + wanted * size
     else:
         starts = offsets[wanted * (len(offsets) // count) + strip] + row * width * step
-    needed = [(place, place + len(data)) for place, data in strips.header]
-    needed += [(int(start), int(start) + (width - 1) * step + size) for start in starts.flat]
-    ranges: list[list[int]] = []
-    for begin, stop in sorted(needed):
-        if ranges and begin <= ranges[-1][1] + GAP:
-            ranges[-1][1] = max(ranges[-1][1], stop)
-        else:
-            ranges.append([begin, stop])
-    return np.ascontiguousarray(starts), step, tuple(map(tuple, ranges))
+    begins = np.concatenate([starts.ravel(), [place for place, _ in strips.header]])
+    stops = np.concatenate([starts.ravel() + (width - 1) * step + size, [place + len(data) for place, data in strips.header]])
+    order = np.argsort(begins)
+    begins, stops = begins[order], np.maximum.accumulate(stops[order])
+    gaps = np.flatnonzero(begins[1:] > stops[:-1] + GAP)
+    begins, stops = begins[[0, *(gaps + 1)]], stops[[*gaps, -1]]
+    moved = begins - np.cumsum([0, *(stops - begins)])[:-1]  # by how much each range lies further forward in memory
+
+    def place(of):
+        return of - moved[np.searchsorted(begins, of, "right") - 1]
+
+    header = tuple((int(place(begin)), data) for begin, data in strips.header)
+    return np.ascontiguousarray(place(starts)), step, list(zip(begins.tolist(), stops.tolist(), strict=True)), header
 
 
 class _Reader:
@@ -63,11 +70,14 @@ class _Reader:
 
     def __init__(self, strips, bands):
         self.strips = strips
-        self.starts, self.step, ranges = _plan(strips, bands)
-        self.memory = np.empty(ranges[-1][1], np.uint8)
-        bytes_read = self.memory.data
-        self.ranges = [([bytes_read[begin:stop]], begin, stop - begin) for begin, stop in ranges]
-        self.header = [(bytes_read[place : place + len(data)], data) for place, data in strips.header]
+        self.starts, self.step, ranges, header = _plan(strips, bands)
+        self.memory = np.empty(sum(stop - begin for begin, stop in ranges), np.uint8)
+        bytes_read, self.ranges, filled = self.memory.data, [], 0
+        for begin, stop in ranges:
+            into = bytes_read[filled : filled + stop - begin]
+            self.ranges.append(([into], begin, len(into)))
+            filled += len(into)
+        self.header = [(bytes_read[place : place + len(data)], data) for place, data in header]
         self.low, self.high = (0, -1) if strips.layout.dtype == "uint8" else (0, 1) if strips.order == "<" else (1, 0)
 
     def read(self, file):
@@ -89,7 +99,7 @@ def read_batch(tiles, bands=(4, 3, 2), scale=4000.0, workers=1):
     kept, factor = threading.local(), 1 / scale
 
     def read(path, place):
-        file = os.open(path, os.O_RDONLY)
+        file = os.open(path, tiff.READ)
         try:
             reader = getattr(kept, "reader", None)
             if reader is None or not reader.read(file):

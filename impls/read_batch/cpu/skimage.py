@@ -1,8 +1,8 @@
 """skimage.io reads every tile whole, NumPy picks the bands, clips and scales: reader B of a post.
 
-2 C H W bytes of a tile read, by tifffile underneath. What it returns does not say which axis holds the bands: the file's
-tags are read once more for that, and tiles are refused where axes could still be mistaken; extra memory: one tile, its bands
-in float64.
+2 C H W bytes of a tile read, by tifffile underneath. What it returns does not say which axis holds the bands: the tags that
+are checked before say so, and tiles are refused where axes could still be mistaken; extra memory: one tile, its bands in
+float64.
 https://scikit-image.org/docs/stable/api/skimage.io.html
 """
 
