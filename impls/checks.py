@@ -56,6 +56,13 @@ def require_arrays(owner: str, **arrays: Any) -> None:
         raise TypeError(f"{name} must be {OWNERS[owner]}, not {type(array).__name__}")
 
 
+def aligned(owner: str, *arrays: Any) -> tuple[Any, ...]:
+    """The same arrays, but copies of those whose elements lie at no multiple of their size, which C may not read."""
+    if owner != "numpy":
+        return arrays
+    return tuple(array if array is None or array.flags.aligned else array.copy() for array in arrays)
+
+
 def _maker(array: Any) -> str:
     """The package of an array's class."""
     return type(array).__module__.partition(".")[0]

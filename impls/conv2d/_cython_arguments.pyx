@@ -43,6 +43,8 @@ def remembering(careful, meaning, then):
         dtype = input.dtype
         if weight.dtype is not dtype or not (bias is None or bias.dtype is dtype):
             return careful(input, weight, bias, stride, padding, dilation, groups)
+        if not (input.flags.aligned and weight.flags.aligned and (bias is None or bias.flags.aligned)):
+            return careful(input, weight, bias, stride, padding, dilation, groups)
         if not (is_plain(stride) and is_plain(padding) and is_plain(dilation) and type(groups) is int):
             return careful(input, weight, bias, stride, padding, dilation, groups)
         shape, kernel = input.shape, weight.shape

@@ -86,6 +86,7 @@ def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = c
         found = meaning(input.shape, weight.shape, bias_shape, dtype, stride, padding, dilation, groups)
         if large(found):
             checks.require_room(arrays, found.elements, checks.dtype_name(dtype), "conv2d", input.shape, weight.shape)
+        input, weight, bias = checks.aligned(arrays, input, weight, bias)
         return then(input, weight, bias, found.stride, found.padding, found.dilation, groups)
 
     def settled(*of: Any) -> tuple[Pair, tuple[Pair, Pair], Pair] | None:

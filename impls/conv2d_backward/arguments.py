@@ -41,6 +41,7 @@ def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = c
             raise NotImplementedError(reason)
         # The padded input, the weight and the output, and a gradient for each.
         checks.require_room(arrays, 2 * found.elements, dtype, "conv2d_backward", *shapes[1:])
+        grad_output, input, weight = checks.aligned(arrays, grad_output, input, weight)
         return then(grad_output, input, weight, found.stride, found.padding, found.dilation, settings[3])
 
     return conv2d_backward  # by this name, Python's own message about a missing argument names the operation

@@ -60,6 +60,7 @@ def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = c
         if limits and (reason := refuse(*shapes, *settings, dtype)):
             raise NotImplementedError(reason)
         checks.require_room(arrays, found.elements, dtype, "conv_transpose2d", *shapes)
+        input, weight, bias = checks.aligned(arrays, input, weight, bias)
         return then(input, weight, bias, found.stride, found.padding, found.output_padding, settings[3], found.dilation)
 
     return conv_transpose2d  # by this name, Python's own message about a missing argument names the operation
