@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help bench bench-full bench-gpu bench-gpu-full device wheelhouse dashboard speed tune gate-proof test test-slow lint smoke overhead clean
+.PHONY: help bench bench-full bench-gpu bench-gpu-full device wheelhouse dashboard speed tune gate-proof test test-slow fuzz lint smoke overhead clean
 
 help:
 	@echo "make bench       install, measure a short selection for HEAD, publish, print the table (nine to sixteen minutes)"
@@ -19,6 +19,7 @@ help:
 	@echo "make gate-proof  how right convbench gate is on this machine, and what it costs: an hour, goes on where it stopped"
 	@echo "make test        install and run all tests"
 	@echo "make test-slow   the proofs that take minutes"
+	@echo "make fuzz        damaged files and odd convolutions for MINUTES=10, beginning with SEED=0, kernels under sanitizers"
 	@echo "make lint        ruff and mypy"
 	@echo "make smoke       every kind of class with one implementation, built, checked and published"
 	@echo "make overhead    what a cell costs beside the calls it times"
@@ -131,6 +132,29 @@ test: $(VENV)/installed
 
 test-slow: $(VENV)/installed
 	$(BIN)/python -m pytest -m slow --timeout 3600
+
+# Not as in the environment, whose installed package would be found first: without the site module, .pth files are not read.
+SANITIZED := build/sanitized
+SANITIZERS = $(foreach name,asan ubsan,$(shell $(firstword $(CC)) -print-file-name=lib$(name).so))
+SITE = $(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+MINUTES ?= 10
+SEED ?= 0
+
+# With few optimisations and for AVX2, since with all of them, or for AVX-512, the sanitizers take half an hour to compile.
+VECTORS := $(if $(filter x86_64,$(shell uname -m)),-mavx2 -mfma)
+
+fuzz: $(VENV)/installed
+	@echo "compiling the kernels for the sanitizers (five minutes the first time)"
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --upgrade --target $(SANITIZED) \
+		-Cbuilddir=$(SANITIZED)-objects -Csetup-args=-Db_sanitize=address,undefined -Csetup-args=-Db_lundef=false \
+		-Csetup-args=-Doptimization=1 -Csetup-args=-Dportable=true \
+		"-Csetup-args=-Dc_args=-fno-sanitize-recover=undefined $(VECTORS)" .
+	@seed=$(SEED); end=$$(($$(date +%s) + 60 * $(MINUTES))); while [ $$(date +%s) -lt $$end ]; do \
+		echo "seed $$seed"; \
+		CONVBENCH_FUZZ=1000 ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$(SANITIZERS)" PYTHONPATH="$(SANITIZED):$(SITE)" \
+			$(BIN)/python -S -P -m pytest --quiet --timeout 0 --hypothesis-seed $$seed -p no:cacheprovider tests/test_fuzz.py || \
+			{ echo "repeat it with: make fuzz SEED=$$seed; what was tried last is in build/fuzz"; exit 1; }; \
+		seed=$$((seed + 1)); done
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
