@@ -9,7 +9,9 @@ from typing import Any
 
 from convbench.untrusted import Malformed
 
-MAX_CELLS = 100_000  # combinations of parameters in a file: lists of ten values, nine times over, take no more than a line
+MAX_CELLS = 100_000  # combinations of parameters: lists of ten values, nine times over, take no more than a line
+FEW_CELLS = 10_000  # that a file may have without a byte for each, as where a benchmark failed in all of them
+MAX_INTEGER = 1 << 63  # what data frames and their files hold
 LAST_DATE = 1 << 43  # milliseconds, in the year 2248: what pandas and the system's calendar both reach
 
 
@@ -25,13 +27,17 @@ class Stored:
     entries: dict[str, dict[str, Any]]
 
 
-def stored(content: Any) -> Stored:
-    """Check the content of a results file. Raises Malformed, or what Python raises for a value of another kind."""
+def stored(content: Any, size: int) -> Stored:
+    """Check the content of a results file of so many bytes.
+
+    Raises Malformed, or what Python raises for a value of another kind.
+    """
     facts, columns = content["params"], content["result_columns"]
     entries = {name: dict(zip(columns, row, strict=False)) for name, row in content["results"].items()}
     count = sum(map(_check_entry, entries.values()))
-    if count > MAX_CELLS:
-        raise Malformed(f"it has {count} cells, and up to {MAX_CELLS} are read")
+    most = min(MAX_CELLS, FEW_CELLS + size)
+    if count > most:
+        raise Malformed(f"it has {count} cells in {size} bytes, and up to {most} are read")
     date = _number(content["date"])
     if not 0 <= date < LAST_DATE:
         raise Malformed(f"its date is {date:g}")
@@ -110,9 +116,9 @@ def _facts(texts: tuple[str, ...], amounts: tuple[str, ...] = ()) -> Callable[[A
         return isinstance(value, dict) and all(isinstance(facts, dict) and each(facts) for facts in value.values())
 
     def each(facts: dict[str, Any]) -> bool:
-        return all(_is_text(facts[key]) for key in texts if facts.get(key) is not None) and all(
-            isinstance(facts[key], (int, float)) and 0 < facts[key] < 1e300 for key in amounts if facts.get(key) is not None
-        )
+        words = [facts[key] for key in texts if facts.get(key) is not None]
+        numbers = [facts[key] for key in amounts if facts.get(key) is not None]
+        return all(map(_is_text, words)) and all(isinstance(one, (int, float)) and 0 < one < MAX_INTEGER for one in numbers)
 
     return sound
 
@@ -137,6 +143,6 @@ def _text(value: Any) -> str:
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, (str, bytes)):
-        raise Malformed(f"{value!r:.40} is no number")
+    if isinstance(value, (str, bytes)) or (isinstance(value, int) and abs(value) >= MAX_INTEGER):
+        raise Malformed(f"{value!r:.40} is no number that is read here")
     return float(value)

@@ -1,19 +1,25 @@
 """Results files that are broken in any way are named and passed over by asv: `"plugins": [".convbench.bad_files"]`.
 
-asv does so where a file is no JSON. One that is no text, a link, or JSON of another shape stops `asv publish` with a
-traceback, and one whose parameters have too many combinations with no memory left.
+asv does so where a file is no JSON. One that is no text, a link, a pipe, or JSON of another shape stops `asv publish` with a
+traceback or for ever, and one whose parameters have too many combinations with no memory left.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+from asv import util
+from asv.commands import publish
+from asv.console import log
 from asv.results import Results
 from asv.util import UserError
 
-from convbench import results, untrusted
+from convbench import asv_files, results, untrusted
 
-_load = Results.load
+MACHINE, BENCHMARKS = "machine.json", "benchmarks.json"
+_load, _load_json, _machine_files = Results.load, util.load_json, publish.iter_machine_files
 
 
 def load(_, path: str, machine_name: str | None = None) -> Results:
@@ -26,4 +32,33 @@ def load(_, path: str, machine_name: str | None = None) -> Results:
         raise UserError(f"Error loading results file '{path}': {error}") from error
 
 
+def load_json(path: str, api_version: int | None = None, js_comments: bool = False) -> Any:
+    """As asv's own; a machine's or the benchmarks' file that is none raises UserError."""
+    file = Path(path)
+    if file.name in (MACHINE, BENCHMARKS) and file.exists():
+        try:
+            with untrusted.understanding(file):
+                content = untrusted.read_json(file)
+                if file.name == BENCHMARKS:
+                    asv_files.benchmarks(content)
+                elif not isinstance(content, dict) or not isinstance(content.get("machine"), str):
+                    raise untrusted.Malformed("it names no machine")
+        except untrusted.Unreadable as error:
+            raise UserError(str(error)) from error
+    return _load_json(path, api_version, js_comments)
+
+
+def machine_files(folder: str) -> Iterator[str]:
+    """As asv's own, without those that name no machine."""
+    for path in _machine_files(folder):
+        try:
+            util.load_json(path)
+        except (UserError, OSError) as error:
+            log.warning(str(error))
+        else:
+            yield path
+
+
 Results.load = classmethod(load)
+util.load_json = load_json
+publish.iter_machine_files = machine_files

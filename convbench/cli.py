@@ -407,7 +407,7 @@ def _readable(read, *arguments):
 def _write(file: Path, document: dict) -> None:
     try:
         with store.whole(file) as new:
-            new.write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+            new.write_text(json.dumps(store.finite(document), indent=1, allow_nan=False) + "\n", encoding="utf-8")
     except OSError as error:
         raise click.ClickException(f"cannot write to {file}: {error.strerror}") from None
 

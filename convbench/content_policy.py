@@ -1,6 +1,6 @@
 """What a page of ours may load and run, as browsers are told: https://www.w3.org/TR/CSP3.
 
-An inline script is allowed by its hash, so that one which a name or a reason brings into the page does not run.
+An inline script is allowed by its hash, so that one which a name or a reason brings into an open page does not run.
 """
 
 from __future__ import annotations

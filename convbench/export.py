@@ -69,7 +69,7 @@ def _cells(run: results.Run, known: dict[str, dict[str, Any]]) -> pd.DataFrame:
     ]
     return pd.concat([cells.drop(columns=["params", "row"]), pd.DataFrame(named, index=cells.index)], axis=1).assign(
         machine=run.machine,
-        cpu=run.facts.get("cpu"),
+        cpu=str(run.facts.get("cpu") or ""),
         commit=run.commit,
         commit_date=pd.to_datetime(run.date, unit="ms", utc=True),
         environment=run.environment,
@@ -94,3 +94,5 @@ def write(cells: pd.DataFrame, path: Path) -> None:
         raise click.ClickException("Parquet needs pyarrow: python -m pip install pyarrow, or name a .csv file") from None
     except OSError as error:
         raise click.ClickException(f"{path} cannot be written: {error.strerror or error}") from None
+    except untrusted.FAULTS as error:  # a value that this kind of file cannot hold
+        raise click.ClickException(f"{path} cannot be written: {' '.join(str(error).split())}") from None

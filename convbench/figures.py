@@ -8,12 +8,13 @@ UNITS = {
     "seconds": ((1e-9, "ns"), (1e-6, "us"), (1e-3, "ms"), (1.0, "s")),
     "bytes": ((1, "B"), (2**10, "KiB"), (2**20, "MiB"), (2**30, "GiB")),
 }
+LARGEST = 1e300  # which rounding could make infinite
 MOST_DIGITS = 4  # beyond which no clock here is repeatable
 
 
 def digits(spread: float | None) -> int:
     """How many digits a figure with this relative spread supports: 5 % supports two, 0.5 % three."""
-    if spread is None or math.isnan(spread):
+    if spread is None or not math.isfinite(spread):
         return 3
     if spread <= 0:
         return MOST_DIGITS
@@ -38,7 +39,7 @@ def quantity(value: float, unit: str, spread: float | None = None) -> str:
 
 def with_spread(value: float, unit: str, spread: float | None) -> str:
     """A quantity, and its spread where that is known."""
-    return quantity(value, unit, spread) + ("" if spread is None else f" ±{percent(spread)}")
+    return quantity(value, unit, spread) + ("" if spread is None or not math.isfinite(spread) else f" ±{percent(spread)}")
 
 
 def many(count: int, noun: str) -> str:
@@ -48,7 +49,7 @@ def many(count: int, noun: str) -> str:
 
 def significant(value: float, count: int) -> str:
     """A number rounded to `count` significant digits, written without an exponent."""
-    if value == 0 or not math.isfinite(value):
+    if value == 0 or not math.isfinite(value) or abs(value) > LARGEST:
         return f"{value:g}"
     places = count - 1 - math.floor(math.log10(abs(value)))
     rounded = round(value, places)

@@ -72,16 +72,21 @@ def require_own(root: Path, repository: str, mirror: str) -> None:
 
 
 def _bare(folder: Path) -> Path | None:
-    """The bare repository that git would find from a folder, None where it would find another or none."""
-    if not os.path.isdir(folder) or not _call(folder, "rev-parse", "--git-dir").returncode:  # noqa: PTH112  # a URL is no path
+    """The bare repository that git would find from a folder, None where it would find another or none.
+
+    In one a folder lies inside of what git calls its own; in a work tree it lies beside. Also for git before 2.38, which does
+    not know safe.bareRepository: so nothing is asked but a place, and no program of the repository's is run for that.
+    """
+    if not os.path.isdir(folder):  # noqa: PTH112  # a URL is no path
         return None
-    words = ["git", "-C", str(folder), "rev-parse", "--absolute-git-dir"]
+    words = ["git", "-C", str(folder), *(word for name, value in QUIET.items() for word in ("-c", f"{name}={value}"))]
+    words += ["rev-parse", "--absolute-git-dir"]
     found = subprocess.run(words, capture_output=True, encoding="utf-8", errors="replace", check=False).stdout.strip()
-    return Path(found) if found else None
+    return Path(found) if found and folder.resolve().is_relative_to(found) else None
 
 
 class Repository(Git):
-    """asv's reader of a repository, whose calls are as careful as ours.
+    """asv's reader of a repository, with the settings of our own calls.
 
     A bare repository is named, as its mirror of a remote one: git refuses what it only came across.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import itertools
 import json
 import math
@@ -86,7 +87,7 @@ def _measured(path: Path) -> float:
 def read(path: Path) -> asv_files.Stored:
     """The content of one results file. Raises Unreadable."""
     with untrusted.understanding(path):
-        return asv_files.stored(untrusted.read_json(path))
+        return asv_files.stored(untrusted.read_json(path), path.lstat().st_size)
 
 
 def load(path: Path, known: dict[str, dict[str, Any]]) -> Run:
@@ -165,11 +166,15 @@ def _is_sound(line: Any) -> bool:
             isinstance(line["params"], list)
             and isinstance(samples, list)
             and all(isinstance(text, str) for text in texts)
-            and all(isinstance(number, (int, float)) and abs(float(number)) >= 0 for number in numbers if number == number)
+            and all(map(_is_number, numbers))
             and all(isinstance(count, int) for count in pools.values())
         )
     except untrusted.FAULTS:
         return False
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float) or (isinstance(value, int) and abs(value) < asv_files.MAX_INTEGER)
 
 
 def json_lines(path: Path) -> Iterator[Any]:
@@ -236,9 +241,10 @@ def _status(value: Any, line: dict) -> tuple[str, str | None]:
 
 def _threads(named: dict[str, str], line: dict) -> int | None:
     value = plain(named.get("threads", "1"))
-    return int(value) if value.isdecimal() else max((line.get("threads") or {}).values(), default=None)
+    return int(value) if value.isdecimal() and len(value) < 10 else max((line.get("threads") or {}).values(), default=None)
 
 
+@functools.lru_cache(maxsize=4096)  # the same few stand in every cell
 def plain(text: str) -> str:
     """A parameter as a person writes it: asv stores Python's repr."""
     if len(text) > LONGEST:

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import click
 from rich.console import Console
 
-from convbench import figures, goals, machine, measure, plan, report, suite
+from convbench import figures, goals, machine, measure, plan, report, results, suite, untrusted
 from convbench.goals import Goals, Key, Row, Times
 from convbench.project import Project
 from convbench.store import whole
@@ -75,15 +75,30 @@ def read(path: Path) -> dict[Key, list[dict[str, Any]]]:
     A line takes the place of what was there of the same process, and of those that came after it.
     """
     lines: dict[Key, list[dict[str, Any]]] = {}
-    for text in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.is_file() else ():
+    for line in _json_lines(path):
         try:
-            line = json.loads(text)
-            if line.keys() >= {"cells", "date", "versions", "wall"}:
+            if line.keys() >= {"cells", "date", "versions", "wall"} and all(map(_is_sound, line["cells"])):
                 key, process = (line["problem"], line["threads"]), line.get("process", 1)
                 lines[key] = [*lines.get(key, [])[: process - 1], line]
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except untrusted.FAULTS:
             continue
     return lines
+
+
+def _json_lines(path: Path) -> list[Any]:
+    try:
+        return list(results.json_lines(path))
+    except results.Unreadable as error:
+        results.warn(error)
+        return []
+
+
+def _is_sound(cell: dict[str, Any]) -> bool:
+    """Whether a contender's entry has a name and a status, and numbers for samples."""
+    samples = cell.get("samples", [])
+    return all(isinstance(cell[key], str) for key in ("name", "status")) and all(
+        isinstance(each, (int, float)) for each in samples
+    )
 
 
 def run(project: Project, store: Store, wanted: tuple[str, ...], again: Again, console: Console) -> int:
@@ -245,8 +260,12 @@ def _append(path: Path, line: dict[str, Any]) -> None:
     """Add a line in one step, on a line of its own even where a crash has left half of one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     whole = not path.is_file() or path.read_bytes()[-1:] in (b"", b"\n")
-    with path.open("a", encoding="utf-8") as file:
+    with open(path, "a", encoding="utf-8", opener=_through_no_link) as file:
         file.write("\n" * (not whole) + json.dumps(line) + "\n")
+
+
+def _through_no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 def _settled(lines: Sequence[dict[str, Any]], names: Sequence[str], again: Again) -> bool:

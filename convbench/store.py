@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import json
+import math
 import os
 import platform
 import re
@@ -12,12 +13,14 @@ import secrets
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
 from convbench import results
 
 LONGEST = 500  # characters of a reason, its last ones
+MAX_LINKS = 40  # one behind the other, as Linux has it
 # All but the last name of a path from the file system's root, or of an address: where somebody keeps things. A slash behind a
 # word or a dot is inside a path of the project's own.
 FOLDERS = re.compile(r"(?<![\w.~-])(?:[a-z]+:/+)?/(?:[\w.@+~:-]+/)*(?=[\w.@+~-])")
@@ -46,11 +49,22 @@ def whole(target: Path) -> Iterator[Path]:
 
 def _behind_links(path: Path) -> Path:
     """What a path names in the end. The system follows no links of other users in shared folders, and neither does this."""
-    while path.is_symlink():
+    for _ in range(MAX_LINKS):
+        if not path.is_symlink():
+            return path
         if path.lstat().st_uid not in (os.geteuid(), 0):
             raise PermissionError(errno.EACCES, "it is a link of another user's", str(path))
         path = path.parent / path.readlink()
-    return path
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+
+
+def finite(content: Any) -> Any:
+    """What JSON can hold of a document: numbers that are not finite as null."""
+    if isinstance(content, dict):
+        return {key: finite(item) for key, item in content.items()}
+    if isinstance(content, (list, tuple)):
+        return [finite(item) for item in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
 def publish(finished: Path, target: Path) -> None:

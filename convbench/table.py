@@ -74,7 +74,7 @@ def for_spreadsheet(value: Any) -> Any:
     """A value for a CSV file: a spreadsheet would take a text that begins like a formula for one, and run it."""
     if not isinstance(value, str):
         return value
-    return ("'" if value.startswith(("=", "+", "-", "@", "\t", "\r")) else "") + printable(value)
+    return ("'" if value.lstrip(" \n").startswith(("=", "+", "-", "@", "\t", "\r")) else "") + printable(value)
 
 
 def show(cells: pd.DataFrame, notes: Notes, console: Console) -> None:

@@ -13,8 +13,9 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-# C0 without the tab and the end of a line, C1, and those that make text run the other way.
-CONTROL = [*range(0x09), *range(0x0B, 0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+# C0 without the tab and the end of a line, C1, and what has no width or makes text run the other way.
+CONTROL = [*range(0x09), *range(0x0B, 0x20), *range(0x7F, 0xA0), 0x061C, *range(0x200B, 0x2010), *range(0x202A, 0x202F)]
+CONTROL += [*range(0x2060, 0x2070), 0xFEFF, *range(0xE0000, 0xE0080)]
 REPLACED = dict.fromkeys(CONTROL, "\N{REPLACEMENT CHARACTER}")
 ENDS = dict.fromkeys(map(ord, "\t\n\N{LINE SEPARATOR}\N{PARAGRAPH SEPARATOR}"), "\N{REPLACEMENT CHARACTER}")
 
@@ -45,8 +46,13 @@ class Stream(io.TextIOWrapper):
         super().__init__(guarded.buffer, guarded.encoding, errors="replace", write_through=True)
         self.guarded = guarded
 
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """Not ASCII: click would write past a stream of ASCII, into its buffer."""
+        return "utf-8"
+
     def write(self, text: str) -> int:
-        """Write it, of as many characters."""
+        """Write a text without control characters; returns how many characters it has."""
         return super().write(printable(text))
 
 

@@ -38,7 +38,7 @@ def name(path: Path) -> str:
 def read_bytes(path: Path, limit: int = LARGEST) -> bytes:
     """The content of a regular file. Raises Unreadable, also for a link, a pipe, a device and a file beyond the limit."""
     try:
-        # Without waiting, since a pipe has nobody at its other end.
+        # Without waiting: a pipe may have no writer.
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):

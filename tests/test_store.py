@@ -94,3 +94,10 @@ def umask():
     old = os.umask(0)
     os.umask(old)
     return old
+
+
+def test_links_in_a_circle_are_an_error(tmp_path):
+    (tmp_path / "a.json").symlink_to("b.json")
+    (tmp_path / "b.json").symlink_to("a.json")
+    with pytest.raises(OSError, match="symbolic links"), whole(tmp_path / "a.json"):
+        pass

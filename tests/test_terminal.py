@@ -119,6 +119,16 @@ def test_no_command_prints_what_a_file_would_have_a_terminal_do(suite, command):
     assert b"Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("command", [("table", "--machine", "x\x1b]0;t\x07"), ("history",)], ids=" ".join)
+def test_nor_where_only_ascii_is_printed(suite, command):
+    process = [sys.executable, "-m", "convbench", *command]
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(process, cwd=suite.folder, capture_output=True, timeout=60, check=False, env=env)
+    for stream in (done.stdout, done.stderr):
+        assert is_clean(stream.decode("ascii"))
+    assert b"Traceback" not in done.stderr
+
+
 def test_nor_on_a_terminal_where_it_has_colours_of_its_own(suite):
     ours, theirs = pty.openpty()
     process = [sys.executable, "-m", "convbench", "history"]

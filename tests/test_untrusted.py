@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -71,6 +72,8 @@ BAD = {
     "a date without end": text(date=10**400),
     "a date in the year 300,000": text(date=10**16),
     "a billion cells": rows([None, [["'x'"] * 10] * 9]),
+    "more cells than bytes": rows([None, [["'x'"] * 10] * 5]),
+    "an integer that no file of data holds": rows([[1, 2], PARAMS, None, None, None, [10**300, 1], [1, 2]]),
     "many benchmarks of many cells": rows(*[[None, [["1"] * 300] * 2]] * 9),
     "a parameter that is no text": rows([[1, 2], [[1, 2]]]),
     "an environment that is no text": text(env_name=5),
@@ -144,6 +147,47 @@ def test_compare_never_says_slower_for_a_bad_file(suite, case, monkeypatch):
         path.write_bytes(good)
     assert done.exit_code == 2, done.exception
     assert done.stderr.startswith(f"Error: m/{path.name} is unreadable: ")
+
+
+# Good files whose values are as far apart as there are numbers.
+EXTREMES = [(5e-324, 1.7e308), (1.7e308, 5e-324), (1e-320, 1e-320)]
+
+
+@pytest.mark.parametrize("values", EXTREMES)
+@pytest.mark.parametrize(
+    "command", [*COMMANDS, ("export", "out.parquet"), ("history", "--json", "h.json"), ("table", "--csv")]
+)
+def test_values_of_any_size_are_shown(suite, values, command, monkeypatch, tmp_path):
+    folder = tmp_path / "results" / "m"
+    shutil.copytree(suite.folder, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    for i, commit in enumerate(suite.hashes):
+        both = [values[i], values[1 - i]]
+        text = json.dumps(content(commit) | {"params": {"machine": "m", "cpu": 10**400}})
+        whole = json.loads(text)
+        whole["results"]["b.T.time_x"] = [both, PARAMS, "1", 1.8e12, 1, [0.0, 5e-324], [1.7e308, 1.7e308], None]
+        (folder / f"{commit[:8]}-env.json").write_text(json.dumps(whole))
+    done = CliRunner().invoke(cli.main, command)
+    assert done.exception is None or isinstance(done.exception, SystemExit)
+    assert done.exit_code in (0, 4)
+
+
+def test_a_bad_machine_or_list_of_benchmarks_does_not_end_asv_publish(suite, tmp_path):
+    """A pipe held it for ever; asv knows of no such file what is wrong with it."""
+    shutil.copytree(suite.folder, tmp_path, dirs_exist_ok=True)
+    for number, text in enumerate(["[]", "{", "{}", '{"machine": 3}', "[" * 100_000]):
+        (folder := tmp_path / "results" / f"x{number}").mkdir()
+        (folder / "machine.json").write_text(text)
+        (folder / "aaaaaaaa-env.json").write_text("{}")
+    for name, make in {"pipe": os.mkfifo, "device": lambda path: path.symlink_to("/dev/zero")}.items():
+        (folder := tmp_path / "results" / name).mkdir()
+        make(folder / "machine.json")
+    publish = [sys.executable, "-P", "-c", "from convbench import asv_pages; asv_pages.run()", "publish", "--no-pull"]
+    done = subprocess.run(publish, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "b.T.time_x" in json.loads((tmp_path / "html" / "index.json").read_text())["benchmarks"]
+    for name in ("x0", "x1", "x2", "x3", "x4", "device"):
+        assert f"{name}/machine.json is unreadable" in done.stderr + done.stdout
 
 
 def test_what_is_a_mistake_of_ours_does_not_end_with_1_either(suite, monkeypatch):

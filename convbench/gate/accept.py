@@ -8,7 +8,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from convbench import untrusted
+
 FILE = "convbench-accept.toml"
+LARGEST = 256 << 10  # bytes of it
 
 
 class Malformed(ValueError):
@@ -35,12 +38,10 @@ def read(file: Path) -> list[Acceptance]:
     name = file.name
     if not file.exists():
         return []
-    if not file.is_file():  # a read of a pipe or a device may not end
-        raise Malformed(f"{name} is not a regular file")
     try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise Malformed(f"{name} cannot be read: {error.strerror}") from None
+        content = tomllib.loads(untrusted.read_bytes(file.resolve(), LARGEST).decode())
+    except untrusted.Unreadable as error:
+        raise Malformed(str(error)) from None
     except (ValueError, RecursionError) as error:  # text, numbers and nesting that TOML or Python does not take
         raise Malformed(f"{name} is no TOML: {error}") from None
     entries = content.pop("accept", [])

@@ -247,15 +247,7 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
         "proposed": [{"cell": acceptance.cell, "reason": acceptance.reason} for acceptance in outcome.proposed],
         "proposal_error": outcome.proposal_error,
     }
-    return _finite(content)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return store.finite(content)
 
 
 def as_markdown(outcome: Outcome) -> str:

@@ -110,7 +110,7 @@ def _home(tiles: list[str], owners: list[int]) -> tuple[str, File, File]:
     """The nearest folder above the first tile that has packed tiles to be trusted, with its index and array."""
     for folder in Path(os.path.abspath(tiles[0])).parents:  # noqa: PTH100  # links stay as they are spelt
         try:
-            index, array = (folder / INDEX).stat(), (folder / ARRAY).stat()
+            index, array = (folder / INDEX).lstat(), (folder / ARRAY).lstat()
         except OSError:
             continue
         if _trusted(str(folder), {index.st_uid, array.st_uid}, tiles, owners):
