@@ -40,7 +40,7 @@ $(VENV)/installed: pyproject.toml meson.build meson.options
 bench: $(VENV)/installed
 	@status=0; $(BIN)/convbench run --quick || status=$$?; \
 	$(BIN)/asv publish --no-pull && $(BIN)/convbench table --commit HEAD || status=$$?; \
-	echo "dashboard: html/index.html; see it with: $(BIN)/asv preview"; exit $$status
+	echo "dashboard: html/index.html; see it with: $(BIN)/convbench dashboard"; exit $$status
 
 bench-full: $(VENV)/installed
 	@status=0; $(BIN)/convbench run || status=$$?; \
