@@ -41,7 +41,7 @@ def read(file: Path) -> list[Acceptance]:
     try:
         content = tomllib.loads(untrusted.read_bytes(file.resolve(), LARGEST).decode())
     except untrusted.Unreadable as error:
-        raise Malformed(str(error)) from None
+        raise Malformed(f"{name} cannot be read: {str(error).partition(': ')[2]}") from None
     except (ValueError, RecursionError) as error:  # text, numbers and nesting that TOML or Python does not take
         raise Malformed(f"{name} is no TOML: {error}") from None
     entries = content.pop("accept", [])
