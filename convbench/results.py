@@ -147,7 +147,7 @@ def side_lines(path: Path) -> dict[tuple[str, tuple[str, ...]], dict[str, Any]]:
         cell = line["benchmark"], tuple(line["params"])
         before = lines.get(cell, {})
         same_run = "run" in line and line["run"] == before.get("run")
-        if not (same_run and before["status"] == "failed"):
+        if not (same_run and before.get("status") == "failed"):
             lines[cell] = line
     return lines
 

@@ -201,7 +201,7 @@ def test_a_deep_line_of_a_side_file_is_passed_over(suite):
     side = suite.good.with_name(f"{suite.hashes[1][:8]}-env.cells.jsonl")
     good = {"benchmark": "b.T.time_x", "params": ["'cpu.a'"], "status": "failed", "reason": "wrong"}
     odd = [{**good, key: value} for key, value in [("params", 3), ("status", []), ("threads", {"a": "b"}), ("reason", {})]]
-    odd += [{**good, "relative_l2": 10**400}, {**good, "samples": ["x"]}, [], 3]
+    odd += [{**good, "params": ["'cpu.c'"], "run": None}, {**good, "relative_l2": 10**400}, {**good, "samples": ["x"]}, [], 3]
     side.write_text("\n".join(["[" * 200_000, *map(json.dumps, odd), json.dumps({**good, "params": ["'cpu.b'"]})]))
     try:
         found = answers(suite)
