@@ -100,8 +100,9 @@ def check_names(benchmarks: dict[str, dict[str, Any]], patterns: Iterable[str]) 
         {
             results.plain(value)
             for benchmark in benchmarks.values()
-            if "implementation" in benchmark.get("param_names", [])
-            for value in benchmark["params"][benchmark["param_names"].index("implementation")]
+            for name, values in zip(benchmark.get("param_names", []), benchmark.get("params", []), strict=False)
+            if name == "implementation"
+            for value in values
         }
     )
     for pattern in patterns if known else ():

@@ -364,3 +364,9 @@ def test_progress(tmp_path, text, count, last):
     if text is not None:
         path.write_text(text)
     assert (plan.count_lines(path), plan.last_line(path)) == (count, last)
+
+
+def test_names_of_parameters_without_values_name_no_implementation():
+    plan.check_names(
+        {"a": {"param_names": ["implementation"]}, "b": {"param_names": ["implementation"], "params": []}}, ["x"]
+    )
