@@ -21,7 +21,7 @@ def folder(name: str) -> Path:
         found = top.lstat()
         if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022:
             top.chmod(0o700)  # another program has made it, and others could read it alone
-        elif not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        else:
             raise click.ClickException(
                 f"{top} has to be a folder of this user's with mode 0700, for what lies in it is used: remove it, or name "
                 "another place with XDG_CACHE_HOME"

@@ -19,11 +19,10 @@ import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from gate_projects import Sample
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from test_oracle import some
-from test_untrusted import SUITE, content
+from test_untrusted import SUITE, content, measured
 
 import impls
 from benchmarks import operations, oracle
@@ -285,16 +284,10 @@ def test_packed_tiles(given_data):
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory):
-    made = Sample(tmp_path_factory.mktemp("project"))
-    made.hashes = [made.commit({"n": str(i)}, f"commit {i}") for i in range(2)]
-    folder = made.folder / "results" / "m"
-    folder.mkdir(parents=True)
-    (folder.parent / "benchmarks.json").write_text(json.dumps(SUITE))
-    for commit in made.hashes:
-        (folder / f"{commit[:8]}-env.json").write_text(json.dumps(content(commit)))
-    made.file = folder / f"{made.hashes[1][:8]}-env.json"
+    made = measured(tmp_path_factory.mktemp("project"))
+    folder = made.good.parent
     made.whole = {
-        path: path.read_bytes() for path in (made.file, folder.parent / "benchmarks.json", made.folder / "asv.conf.json")
+        path: path.read_bytes() for path in (made.good, folder.parent / "benchmarks.json", made.folder / "asv.conf.json")
     }
     return made
 
@@ -326,7 +319,7 @@ def answers(suite, path, data, command):
 @fuzz
 @given(data=documents(content("a" * 40)), command=st.sampled_from(COMMANDS))
 def test_results_files(suite, data, command):
-    answers(suite, suite.file, data.replace(b"a" * 40, suite.hashes[1].encode()), command)
+    answers(suite, suite.good, data.replace(b"a" * 40, suite.hashes[1].encode()), command)
 
 
 SIDE = {"benchmark": "b.T.time_x", "params": ["'cpu.a'"], "status": "failed", "reason": "wrong", "run": "1", "wall": 1.0}
@@ -336,7 +329,7 @@ SIDE |= {"threads": {"openblas": 1}, "versions": {"numpy": "2"}, "relative_l2": 
 @fuzz
 @given(lines=st.lists(documents(SIDE), max_size=3), command=st.sampled_from(COMMANDS))
 def test_side_files(suite, lines, command):
-    answers(suite, results.side_file(suite.file), b"\n".join(lines), command)
+    answers(suite, results.side_file(suite.good), b"\n".join(lines), command)
 
 
 @fuzz

@@ -39,8 +39,12 @@ def content(commit, params=None, values=(0.001, 0.002), **other):
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory):
-    """A project with two commits, both with results."""
-    made = Sample(tmp_path_factory.mktemp("project"))
+    return measured(tmp_path_factory.mktemp("project"))
+
+
+def measured(where):
+    """A project with two commits, both with results. good: the file of the second."""
+    made = Sample(where)
     made.hashes = [made.commit({"n": str(i)}, f"commit {i}") for i in range(2)]
     folder = made.folder / "results" / "m"
     folder.mkdir(parents=True)
