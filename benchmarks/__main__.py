@@ -8,7 +8,8 @@ problems, doubtful, table: what cpu.auto is tuned on, which measurements one pro
 become; JSON events as well.
 doctor: which implementations can run here, what the others lack, versions and thread pools; JSON events as well.
 gallery, curves, stages: pictures of the photograph through the filters by every implementation, of loss and accuracy while
-training, of where the time of preprocess goes; a request chooses "names", "path" and what else benchmarks/pictures.py has.
+training, of where the time of preprocess goes; a request chooses "names", "path" and the settings in
+benchmarks/pictures/request.py.
 """
 
 import functools
@@ -45,51 +46,51 @@ def main() -> None:
 
 
 def attempt(request: dict[str, Any]) -> None:
-    from benchmarks import trial
+    from benchmarks.commands import try_shape
 
-    _print(trial.run(request))
+    _print(try_shape.run(request))
 
 
 def speed(request: dict[str, Any]) -> None:
     import scipy.stats  # noqa: F401  once, where otherwise each answer's process would take a second for it
 
-    from benchmarks import apart, speed
+    from benchmarks.commands import fork_server, speed
 
-    _print(speed.run(request) if request else apart.serve(speed.run))
+    _print(speed.run(request) if request else fork_server.serve(speed.run))
 
 
 def problems(request: dict[str, Any]) -> None:
-    from benchmarks import tuning
+    from benchmarks.commands import tune
 
-    _print(tuning.problems(request))
+    _print(tune.problems(request))
 
 
 def doubtful(request: dict[str, Any]) -> None:
-    from benchmarks import tuning
+    from benchmarks.commands import tune
 
-    _print(tuning.doubtful(request))
+    _print(tune.doubtful(request))
 
 
 def table(request: dict[str, Any]) -> None:
-    from benchmarks import tuning
+    from benchmarks.commands import tune
 
-    _print(tuning.table(request))
+    _print(tune.table(request))
 
 
 def profile(request: dict[str, Any]) -> None:
-    from benchmarks import profiling
+    from benchmarks.commands import profile
 
-    _print(profiling.run(request))
+    _print(profile.run(request))
 
 
 def doctor(request: dict[str, Any]) -> None:
-    from benchmarks import doctor
+    from benchmarks.commands import doctor
 
     _print(doctor.run())
 
 
 def picture(name: str, request: dict[str, Any]) -> None:
-    from benchmarks import pictures
+    from benchmarks.pictures import request as pictures
 
     pictures.draw(name, request)
 

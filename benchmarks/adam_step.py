@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from benchmarks import cell
-from benchmarks.layers import _Cells
-from benchmarks.threads import COUNTS, resolve
-from benchmarks.updates import NAMED, Update
+from benchmarks.harness import cell
+from benchmarks.harness.base import _Cells
+from benchmarks.timing.threads import COUNTS, resolve
+from benchmarks.workloads.adam import NAMED, Update
 
 
 class _Updates(_Cells):

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import threads
-from benchmarks.clock import Block, Wall
-from benchmarks.oracle import WrongAnswer
-from benchmarks.tasks import Cell
-from benchmarks.types import Skip
+from benchmarks.harness.asv_types import Skip
+from benchmarks.timing import threads
+from benchmarks.timing.clock import Block, Wall
+from benchmarks.workloads.oracle import WrongAnswer
+from benchmarks.workloads.tasks import Cell
 
 KIB, MIB = 1 << 10, 1 << 20
 PAGE = 1024  # float32 elements in a page of memory: a copy is checked at one of each

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from benchmarks import cell, device, memory, startup
-from benchmarks.clock import Cold
-from benchmarks.layers import _Cells, named
-from benchmarks.problems import Problem, load_set
-from benchmarks.threads import COUNTS, resolve
-from benchmarks.types import Skip
+from benchmarks.harness import cell
+from benchmarks.harness.asv_types import Skip
+from benchmarks.harness.base import _Cells, named
+from benchmarks.timing import cuda_clock, memory, startup
+from benchmarks.timing.clock import Cold
+from benchmarks.timing.threads import COUNTS, resolve
+from benchmarks.workloads.problems import Problem, load_set
 
 SETS = ("filters", "mnist", "resnet50", "vgg16", "mobilenet", "deepbench")
 
@@ -95,7 +96,7 @@ class ColdCache(_Cells):
     def setup(self, implementation, value):
         super().setup(implementation, value)
         if self.cell.on_device:
-            self.cell.block = device.Queued(self.cell.call, device.of(self.cell.arrays), cold=True)
+            self.cell.block = cuda_clock.Queued(self.cell.call, cuda_clock.of(self.cell.arrays), cold=True)
         else:
             self.cell.block = Cold(self.cell.call)
 
@@ -136,7 +137,7 @@ class Launches(_Cells):
         super().setup(implementation, value)
         if not self.cell.on_device:
             raise Skip("not measured here: on the CPU every class is by the host's clock")
-        self.cell.block = device.Launched(self.cell.call, device.of(self.cell.arrays))
+        self.cell.block = cuda_clock.Launched(self.cell.call, cuda_clock.of(self.cell.arrays))
 
 
 class Memory(_Cells, name="track_peak_extra_bytes", function=memory.track):

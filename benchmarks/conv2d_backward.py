@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.layers import _Cells, named
+from benchmarks.harness.base import _Cells, named
 
 
 class Layers(_Cells):

@@ -5,8 +5,8 @@ A label reads as the transpose of that convolution: n1c256h16w16k512r4s4t2p1 tak
 
 from __future__ import annotations
 
-from benchmarks.layers import _Cells, named
-from benchmarks.problems import load_set
+from benchmarks.harness.base import _Cells, named
+from benchmarks.workloads.problems import load_set
 
 SETS = ("dcgan", "unet")
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import device
-from benchmarks.oracle import WrongAnswer
-from benchmarks.tasks import Cell
-from benchmarks.types import Skip
+from benchmarks.harness.asv_types import Skip
+from benchmarks.timing import cuda_clock
+from benchmarks.workloads.oracle import WrongAnswer
+from benchmarks.workloads.tasks import Cell
 
 MIB = 1 << 20
 SIDE = 8192  # rows and columns of the matrices: products of 1.1e12 FLOPs, which fill every multiprocessor many times
@@ -75,8 +75,8 @@ def prepare(ceiling: str) -> Cell:
         return {}
 
     call()
-    clock = device.of(library)
-    return Cell(call, device.Queued(call, clock), verify, {}, 0.0, library, clock.synchronize)
+    clock = cuda_clock.of(library)
+    return Cell(call, cuda_clock.Queued(call, clock), verify, {}, 0.0, library, clock.synchronize)
 
 
 def _copy(what: dict[str, Any]) -> tuple[Callable[[], Any], Callable[[Any], bool]]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from benchmarks import cell
-from benchmarks.layers import _Cells
-from benchmarks.reading import Batch, ColdPages
-from benchmarks.threads import cores
+from benchmarks.harness import cell
+from benchmarks.harness.base import _Cells
+from benchmarks.timing.threads import cores
+from benchmarks.workloads.tiles import Batch, ColdPages
 
 
 class _Batches(_Cells):

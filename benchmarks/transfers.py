@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import clock, device_ceilings
-from benchmarks.oracle import WrongAnswer
-from benchmarks.tasks import Cell
-from benchmarks.types import Skip
+from benchmarks import device_ceilings
+from benchmarks.harness.asv_types import Skip
+from benchmarks.timing import clock
+from benchmarks.workloads.oracle import WrongAnswer
+from benchmarks.workloads.tasks import Cell
 
 MIB = 1 << 20
 

@@ -11,7 +11,8 @@ OURS = ("convbench", "benchmarks", "impls")
 def main() -> None:
     """Run the command. Ends with one sentence where a library is missing or nothing more can be written."""
     try:
-        from convbench import cli, terminal
+        from convbench.cli import commands
+        from convbench.common import terminal
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] in OURS:
             raise
@@ -19,7 +20,7 @@ def main() -> None:
     terminal.guard()
     try:
         try:
-            cli.main()
+            commands.main()
         finally:
             sys.stdout.flush()
     except OSError as error:

@@ -19,8 +19,9 @@ sys.path.append(str(ROOT))
 from asv_runner.run import _run  # noqa: E402  (the function asv itself calls in each cell's process)
 
 import impls  # noqa: E402
-from benchmarks import cell, conv2d, conv2d_backward, conv_transpose2d  # noqa: E402
-from benchmarks.problems import Problem  # noqa: E402
+from benchmarks import conv2d, conv2d_backward, conv_transpose2d  # noqa: E402
+from benchmarks.harness import cell  # noqa: E402
+from benchmarks.workloads.problems import Problem  # noqa: E402
 
 SHORT = json.dumps({"repeat": 1, "number": 1, "warmup_time": 0})
 CLASSES = {

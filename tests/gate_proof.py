@@ -17,7 +17,7 @@ from pathlib import Path
 from gate_projects import Sample
 from tabulate import tabulate
 
-from convbench import machine
+from convbench.asv import machine
 
 REQUIREMENTS = {"numba": "0.68.1", "numpy": "2.4.6", "scipy": "1.17.1"}
 KINDS = ["same", "same", "5", "same", "same", "10"] * 4

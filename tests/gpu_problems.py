@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from benchmarks import oracle
+from benchmarks.workloads import oracle
 from impls import checks
 from impls.conv2d import arguments
 

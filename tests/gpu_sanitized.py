@@ -12,7 +12,7 @@ from gpu_problems import DTYPES, outside
 from gpu_stand_ins import RawKernel, cupy_on_numpy, on_numpy, replaced
 
 import impls
-from benchmarks.problems import Problem
+from benchmarks.workloads.problems import Problem
 
 # Rows that are read 128 bits, 64 bits and one element at a time; tiles that hang over; kernels too large for registers.
 LABELS = [

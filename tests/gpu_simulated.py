@@ -13,7 +13,7 @@ from gpu_problems import DTYPES, LABELS, SETTINGS, judge, lying_anyhow, whole_nu
 from gpu_stand_ins import Array, cupy_on_numpy, on_numpy, on_the_cpu, replaced, torch_on_the_cpu
 
 import impls
-from benchmarks.problems import Problem
+from benchmarks.workloads.problems import Problem
 
 LARGE = "n1c4h33w35k8r3s3p1"  # many blocks; Numba's simulator makes a thread of the operating system for each of its threads
 

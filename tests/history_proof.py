@@ -14,7 +14,7 @@ import numpy as np
 from asv.step_detect import detect_regressions, detect_steps
 from tabulate import tabulate
 
-from convbench import steps
+from convbench.stored import change_points
 
 COMMITS, NOISE, SERIES = 100, 0.02, 100
 REGRESSION = 0.05  # what `asv publish` calls a regression, unless asv.conf.json says otherwise
@@ -128,8 +128,8 @@ KINDS: dict[str, Callable[[np.random.Generator], Made]] = {
 
 def ours(record: list[Made]) -> list[list[int]]:
     """First commits of the steps found in each series of a record."""
-    findings = steps.judge([steps.Series(made.values) for made in record])
-    return [[change.first for change in finding.changes if change.kind == steps.STEP] for finding in findings]
+    findings = change_points.judge([change_points.Series(made.values) for made in record])
+    return [[change.first for change in finding.changes if change.kind == change_points.STEP] for finding in findings]
 
 
 def asv_steps(record: list[Made]) -> list[list[int]]:
@@ -198,9 +198,11 @@ def coverage(kind: str, count: int) -> tuple[float, float]:
     """Of the steps that were found: how many lie in the range of commits given, and how many ratios in the interval."""
     places, ratios = [], []
     for record in records(kind, count):
-        for made, finding in zip(record, steps.judge([steps.Series(one.values) for one in record]), strict=True):
+        for made, finding in zip(
+            record, change_points.judge([change_points.Series(one.values) for one in record]), strict=True
+        ):
             for change in finding.changes:
-                if len(made.steps) == 1 and change.kind == steps.STEP:
+                if len(made.steps) == 1 and change.kind == change_points.STEP:
                     places.append(change.good < made.steps[0] <= change.changed)
                     ratios.append(change.low <= 1 + float(kind.split()[2]) / 100 <= change.high)
     return float(np.mean(places)), float(np.mean(ratios))

@@ -10,7 +10,8 @@ import json
 import statistics
 import sys
 
-from convbench import project, results
+from convbench.asv import project
+from convbench.stored import results
 
 
 def main():

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import impls
-from benchmarks import cell, oracle, updates
-from benchmarks.types import Skip
-from benchmarks.updates import AdamStep, Update
+from benchmarks.harness import cell
+from benchmarks.harness.asv_types import Skip
+from benchmarks.workloads import adam, oracle
+from benchmarks.workloads.adam import AdamStep, Update
 
 CPU = impls.names("adam_step", "cpu")
 GPU = impls.names("adam_step", "cuda")
@@ -302,7 +303,7 @@ def test_everything_that_is_given_says_what_it_cannot_do():
 
 
 def test_the_places_that_are_compared():
-    assert np.array_equal(updates._places(7), np.arange(7))
-    places = updates._places(1_000_000)
+    assert np.array_equal(adam._places(7), np.arange(7))
+    places = adam._places(1_000_000)
     assert {0, 4095, 1_000_000 - 4096, 999_999} <= set(places.tolist())
-    assert len(places) == len(set(places.tolist())) > updates.SAMPLE * 0.9
+    assert len(places) == len(set(places.tolist())) > adam.SAMPLE * 0.9

@@ -9,11 +9,12 @@ from hypothesis import settings as examples
 from hypothesis import strategies as st
 
 import impls
-from benchmarks import draw, tuning
-from benchmarks.problems import Problem
+from benchmarks.commands import tune
+from benchmarks.workloads import random_problems
+from benchmarks.workloads.problems import Problem
 from impls.conv2d import choice, tables
 
-PROBLEMS = draw.draw(60, seed=7)
+PROBLEMS = random_problems.draw(60, seed=7)
 HERE = "Maker 1 2"
 X, W = np.random.default_rng(0).random((2, 1, 32, 9, 9), np.float32)
 COMPILED = choice.instruction_set() is not None
@@ -45,7 +46,7 @@ def table(tmp_path, monkeypatch):
             }
             for (instructions, count, *more), problems in entries.items()
         ]
-        (tmp_path / "auto.toml").write_text("".join(map(tuning._text, made)))
+        (tmp_path / "auto.toml").write_text("".join(map(tune._text, made)))
         for cache in caches:
             cache.cache_clear()
 
@@ -107,8 +108,8 @@ def test_all_that_was_measured_decides_and_what_was_measured_itself_alone(seed, 
     ridges, pairs = pytest.importorskip("sklearn.kernel_ridge"), pytest.importorskip("sklearn.metrics.pairwise")
     names = ["cpu.shift", "cpu.fft", "cpu.torch", "cpu.loops"]
     times = [{name: 10 ** chance.uniform(-6, -5) for name in names} for _ in range(count)]
-    every = [tables.measured(tuning._entry(p.label, t)) for p, t in zip(draw.draw(count, seed), times, strict=True)]
-    known, other = tables.Known(tuple(every)), asked(draw.draw(1, seed + 1)[0])
+    every = [tables.measured(tune._entry(p.label, t)) for p, t in zip(random_problems.draw(count, seed), times, strict=True)]
+    known, other = tables.Known(tuple(every)), asked(random_problems.draw(1, seed + 1)[0])
     assume(other not in [one.problem for one in every])
     alike, expected = known.expect(other)
     assert len(alike) == min(count, tables.ALIKE)

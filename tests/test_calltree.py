@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import impls
-from benchmarks import clock, jit
-from benchmarks import profiling as suite_side
-from convbench import calltree, flame
+from benchmarks.commands import jit_names
+from benchmarks.commands import profile as suite_side
+from benchmarks.timing import clock
+from convbench.suite import call_tree, flame_graph
 
 GOLDEN = Path(__file__).with_name("golden") / "profile.txt"
 
@@ -60,16 +61,16 @@ def test_every_call_is_in_the_tree_once(program):
         for number, inner in program:
             profile.runcall(made[number], inner)
     stats = suite_side._statistics(profile)
-    graph = calltree.read(stats)
-    with mock.patch.object(calltree, "FOLDED", 0.0):
-        lines = list(calltree.lines(graph))
+    graph = call_tree.read(stats)
+    with mock.patch.object(call_tree, "FOLDED", 0.0):
+        lines = list(call_tree.lines(graph))
     assert sum((Counter({int(line.text[1]): line.cost.calls}) for line in lines), Counter()) == count(program)
     assert sum(line.cost.own for line in lines) == pytest.approx(graph.whole)
     assert len(lines) == sum(map(len, graph.callees.values()))
     assert [(line.text, line.cost.calls) for line in lines if not line.depth] == [("f0 (program0.py:1)", len(program))]
     assert lines[0].cost.cumulative == pytest.approx(graph.whole)
     path = []
-    for line, following in zip(lines, [*lines[1:], calltree.Line(lines[0].cost, 0, "")], strict=True):
+    for line, following in zip(lines, [*lines[1:], call_tree.Line(lines[0].cost, 0, "")], strict=True):
         del path[line.depth :]
         assert (line.mark == "[recursion]") == (line.text in path)
         path.append(line.text)
@@ -84,7 +85,7 @@ def test_a_deep_recursion_is_two_lines():
     profile = cProfile.Profile()
     with clock.no_garbage_collection():  # hypothesis is called when garbage is collected, and would be in the profile
         profile.runcall(fall, 500)
-    lines = list(calltree.lines(calltree.read(suite_side._statistics(profile))))
+    lines = list(call_tree.lines(call_tree.read(suite_side._statistics(profile))))
     assert [(line.depth, line.mark) for line in lines] == [(0, "*"), (1, "[recursion]")]
     assert [line.cost.calls for line in lines] == [1, 500]
 
@@ -105,14 +106,14 @@ KNOWN = {
 
 def test_a_known_profile():
     """UPDATE_GOLDEN=1 writes what it looks like now."""
-    now = calltree.render(KNOWN) + "\n"
+    now = call_tree.render(KNOWN) + "\n"
     if os.environ.get("UPDATE_GOLDEN"):
         GOLDEN.write_text(now, encoding="utf-8")
     assert now == GOLDEN.read_text(encoding="utf-8")
 
 
 def test_nothing_called_is_a_heading():
-    assert calltree.render({}) == "calls  own  cumulative  share  function"
+    assert call_tree.render({}) == "calls  own  cumulative  share  function"
 
 
 def test_functions_are_named_by_where_they_are_imported_from():
@@ -137,7 +138,7 @@ def picture(*frames, stacks=1000):
         title = f"<title>{name} ({width:,} samples, {width / stacks:.2%})</title>"
         groups += f'<g>{title}<rect {box} fg:x="{start}" fg:w="{width}"/><text x="0" y="0">{name}</text></g>'
     return (
-        f'<svg xmlns="{flame.SVG}" xmlns:fg="{flame.FG}"><script><![CDATA[if (1 < 2 && 3) {{}}]]></script>'
+        f'<svg xmlns="{flame_graph.SVG}" xmlns:fg="{flame_graph.FG}"><script><![CDATA[if (1 < 2 && 3) {{}}]]></script>'
         f'<text id="title">py-spy record</text><svg id="frames" total_samples="{stacks}">{groups}</svg></svg>'
     )
 
@@ -146,8 +147,8 @@ def drawn(svg):
     """Names and places of a picture's frames."""
     root = ElementTree.fromstring(svg)
     found = []
-    for group in root.iter(f"{{{flame.SVG}}}g"):
-        frame = flame.Frame(group)
+    for group in root.iter(f"{{{flame_graph.SVG}}}g"):
+        frame = flame_graph.Frame(group)
         assert frame.title.text.startswith(f"{frame.name} ({frame.end - frame.start:,} samples, ")
         found.append((frame.name, (int(frame.box.get("y")) - 52) // 16, frame.start, frame.end - frame.start))
     return sorted(found, key=lambda frame: frame[1:])
@@ -163,7 +164,7 @@ def test_addresses_become_functions():
         *(("malloc (libc.so.6)", 2, 580, 20), ("0x1004 (?)", 2, 600, 10), ("0x1008 (?)", 2, 900, 10)),
         *(("exp (libm.so.6)", 3, 50, 60), ("exp (libm.so.6)", 3, 110, 40)),
     ]
-    svg = flame.label(picture(*base, *above), "im2col <2 threads>", compiled)
+    svg = flame_graph.label(picture(*base, *above), "im2col <2 threads>", compiled)
     assert drawn(svg) == [
         *base,
         *(
@@ -178,7 +179,7 @@ def test_addresses_become_functions():
     assert "im2col &lt;2 threads&gt;" in svg
     assert "py-spy record" not in svg
     assert 'fg:x="0"' in svg  # which its script looks for
-    script = ElementTree.fromstring(svg).find(f"{{{flame.SVG}}}script")
+    script = ElementTree.fromstring(svg).find(f"{{{flame_graph.SVG}}}script")
     assert script.text == "if (1 < 2 && 3) {}"
 
 
@@ -190,9 +191,9 @@ def test_no_stack_is_lost_or_counted_twice(row):
     starts = [sum(width for _, width in row[:index]) for index in range(len(row))]
     frames = [(name, 1, start, width) for (name, width), start in zip(row, starts, strict=True)]
     compiled = [(0x10, 0x20, "kernel (by Numba)")]
-    found = drawn(flame.label(picture(("all", 0, 0, total), *frames, stacks=total), "title", compiled))[1:]
+    found = drawn(flame_graph.label(picture(("all", 0, 0, total), *frames, stacks=total), "title", compiled))[1:]
     covered = [name for name, _, start, width in found for _ in range(start, start + width)]
-    expected = [flame._name(name, compiled) or name for name, width in row for _ in range(width)]
+    expected = [flame_graph._name(name, compiled) or name for name, width in row for _ in range(width)]
     assert covered == expected
     assert [start for *_, start, _ in found] == sorted({start for *_, start, _ in found})
 
@@ -208,14 +209,14 @@ def test_no_stack_is_lost_or_counted_twice(row):
     ],
 )
 def test_symbols_of_numba(symbol, name):
-    assert jit._spell(symbol) == name
+    assert jit_names._spell(symbol) == name
 
 
 def test_a_list_for_perf(tmp_path):
     path = tmp_path / "perf.map"
     path.write_text("7f00 100 jit_avx2_conv_fwd_kernel_f32.0\n8f00 fc a name of words\n")
-    assert jit._listed(path) == [
+    assert jit_names._listed(path) == [
         (0x7F00, 0x8000, "jit_avx2_conv_fwd_kernel_f32.0 (compiled at run time)"),
         (0x8F00, 0x8FFC, "a name of words (compiled at run time)"),
     ]
-    assert jit._listed(tmp_path / "none") == []
+    assert jit_names._listed(tmp_path / "none") == []

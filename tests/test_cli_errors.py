@@ -17,7 +17,11 @@ import psutil
 import pytest
 from click.testing import CliRunner
 
-from convbench import cli, machine, measure, results, trial
+from convbench.asv import machine
+from convbench.cli import commands
+from convbench.run import classes
+from convbench.stored import results
+from convbench.suite import one_shape
 
 ROOT = Path(__file__).parents[1]
 CONFIGURATION = '{"version": 1, "project": "other", "repo": "."}'
@@ -38,7 +42,7 @@ def convbench(folder, *arguments, **environment):
 def inside(folder, *arguments):
     """The same in this process, which is quicker; what would be a traceback there is raised here."""
     with contextlib.chdir(folder):
-        done = CliRunner(env=settings(folder)).invoke(cli.main, arguments, catch_exceptions=False)
+        done = CliRunner(env=settings(folder)).invoke(commands.main, arguments, catch_exceptions=False)
     return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
 
 
@@ -244,9 +248,9 @@ def test_a_results_file_of_this_commit_that_is_broken(project, monkeypatch):
     def build(place, commit):
         (place.work / "benchmarks.json").write_text((project / "results" / "benchmarks.json").read_text())
         (place.private / "machine.json").write_text("{}")
-        return measure.Built(commit, results.benchmarks(place.work), [{"env_name": "env"}])
+        return classes.Built(commit, results.benchmarks(place.work), [{"env_name": "env"}])
 
-    monkeypatch.setattr(measure, "build", build)
+    monkeypatch.setattr(classes, "build", build)
     monkeypatch.setattr(machine, "facts", lambda: {"machine": "box"})
     assert sentence(inside(project, "run", "--busy")).startswith(f"Error: box/{commit[:8]}-env.json ")
 
@@ -305,7 +309,7 @@ def test_a_machine_too_busy_to_measure_on(monkeypatch):
 def test_a_text_that_is_no_shape(text, named):
     shapes = (text, "4x3x3x3") if named == "INPUT" else ("1x3x16x16", text)
     with pytest.raises(click.BadParameter, match=r"is not 4 numbers joined by x, as in \d+x") as caught:
-        trial.request(*shapes, (), {"padding": "0"})
+        one_shape.request(*shapes, (), {"padding": "0"})
     assert caught.value.param_hint == named
     assert repr(text) in caught.value.message
 
@@ -314,7 +318,7 @@ def test_a_text_that_is_no_shape(text, named):
     ("padding", "expected"), [("same", "same"), ("0", [0, 0]), ("3", [3, 3]), ("1x2", [1, 2]), ("10x0", [10, 0])]
 )
 def test_padding(padding, expected):
-    question = trial.request("1x3x16x16", "4x3x3x3", ("a",), {"padding": padding, "stride": 2})
+    question = one_shape.request("1x3x16x16", "4x3x3x3", ("a",), {"padding": padding, "stride": 2})
     assert question == {
         "input": [1, 3, 16, 16],
         "weight": [4, 3, 3, 3],
@@ -327,7 +331,7 @@ def test_padding(padding, expected):
 @pytest.mark.parametrize("padding", ["valid", "-1", "1x2x3", "1.5", "", "x", "max"])
 def test_a_text_that_is_no_padding(padding):
     with pytest.raises(click.BadParameter) as caught:
-        trial.request("1x3x16x16", "4x3x3x3", (), {"padding": padding})
+        one_shape.request("1x3x16x16", "4x3x3x3", (), {"padding": padding})
     assert caught.value.message.startswith(f"{padding!r} is ")
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks import clock, memory
+from benchmarks.timing import clock, memory
 
 
 def _clock_by_timeit(size):
@@ -148,7 +148,7 @@ def test_peak_extra_bytes_sees_what_a_call_needs_beside_its_output(megabytes):
 
 FRAGMENTED = """
 import numpy as np
-from benchmarks import clock, memory
+from benchmarks.timing import clock, memory
 
 memory.keep_freed_memory()
 rng, kept = np.random.default_rng(0), []

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from convbench import compare
+from convbench.stored import compare
 
 GOLDEN = Path(__file__).with_name("golden") / "compare.txt"
 NAN = math.nan

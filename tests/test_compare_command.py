@@ -9,7 +9,8 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from convbench import cli, machine
+from convbench.asv import machine
+from convbench.cli import commands
 
 NAN = math.nan
 
@@ -88,7 +89,7 @@ def project(tmp_path):
 
 def run(project, *arguments, revisions=("HEAD~1", "HEAD")):
     with contextlib.chdir(project.folder):
-        return CliRunner().invoke(cli.main, ["compare", *revisions, *arguments], catch_exceptions=False)
+        return CliRunner().invoke(commands.main, ["compare", *revisions, *arguments], catch_exceptions=False)
 
 
 def sort(times, version="1", samples=True, repeat=5, started=0):

@@ -15,11 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_clock import Fake
 
-from benchmarks import clock, contest, doubt, inputs
-from benchmarks import speed as suite
-from benchmarks.problems import Problem
-from benchmarks.threads import cores
-from benchmarks.types import Skip
+from benchmarks.commands import interleaved
+from benchmarks.commands import speed as suite
+from benchmarks.harness.asv_types import Skip
+from benchmarks.timing import clock, stopping
+from benchmarks.timing.threads import cores
+from benchmarks.workloads import inputs
+from benchmarks.workloads.problems import Problem
 
 ROOT = Path(__file__).parents[1]
 SMALL = "n1c1h9w12k1r3s3p1"
@@ -94,11 +96,11 @@ noisy = st.lists(st.floats(0.9, 1.1), min_size=5, max_size=30)
 @settings(max_examples=50, deadline=None)  # the first call imports SciPy
 @given(noisy, noisy, st.floats(0.5, 2.0))
 def test_a_comparison_is_decided_where_its_interval_leaves_the_least_out(ours, than, least):
-    low, high = doubt.interval(ours, than)
+    low, high = stopping.interval(ours, than)
     assert 0.9 / 1.1 - 1e-9 <= low <= statistics.median(than) / statistics.median(ours) <= high <= 1.1 / 0.9 + 1e-9
     samples = {"ours": ours, "than": than}
-    comparisons = [doubt.Comparison("ours", "than", least), doubt.Comparison("ours", "gone", 1.0)]
-    assert doubt.undecided(comparisons, samples) == (low < least < high)
+    comparisons = [stopping.Comparison("ours", "than", least), stopping.Comparison("ours", "gone", 1.0)]
+    assert stopping.undecided(comparisons, samples) == (low < least < high)
 
 
 @pytest.mark.parametrize("count", [7, 14])
@@ -106,11 +108,11 @@ def test_what_is_just_as_fast_as_wanted_is_rarely_decided(count):
     """However often it is looked at: of 100 such comparisons five are to be decided, and by chance a few more or less."""
     generator, decided = np.random.default_rng(1), 0
     for _ in range(200):
-        every = generator.lognormal(0, 0.1, (2, doubt.MOST * count))
-        looks = ({"ours": every[0, :n], "than": 1.3 * every[1, :n]} for n in range(count, doubt.MOST * count + 1, count))
-        decided += not all(doubt.undecided([doubt.Comparison("ours", "than", 1.3)], look) for look in looks)
+        every = generator.lognormal(0, 0.1, (2, stopping.MOST * count))
+        looks = ({"ours": every[0, :n], "than": 1.3 * every[1, :n]} for n in range(count, stopping.MOST * count + 1, count))
+        decided += not all(stopping.undecided([stopping.Comparison("ours", "than", 1.3)], look) for look in looks)
     assert 1 <= decided <= 24
-    assert doubt.interval([1.0], [1.0, 2.0]) == (0.0, math.inf)
+    assert stopping.interval([1.0], [1.0, 2.0]) == (0.0, math.inf)
 
 
 class Scripted:
@@ -129,7 +131,7 @@ def test_nobody_is_left_out_for_a_few_calls():
         "slow": Scripted(0.3),
         "slow, not a rival": Scripted(0.3),
     }
-    ready = contest.Contest.__new__(contest.Contest)
+    ready = interleaved.Contest.__new__(interleaved.Contest)
     ready.ready, ready._results = dict(contenders), {name: {"name": name} for name in contenders}
     ready.leave_out(["slow at first", "slow too long", "slow", "not there"], 3.0)
     assert list(ready.ready) == ["fast", "slow at first", "slow, not a rival"]
@@ -138,7 +140,7 @@ def test_nobody_is_left_out_for_a_few_calls():
 
 def test_what_has_to_be_known_of_times_stands_beside_them():
     """On a device, launches that could not be left out of the time, or a clock that was held back."""
-    entered = contest.Contest.__new__(contest.Contest)
+    entered = interleaved.Contest.__new__(interleaved.Contest)
     entered.ready, entered._results = {}, {}
     said = {"quiet": {}, "late": {"remark": "launches"}, "hot": {"remark": "launches", "held_back": "its temperature"}}
     for name, reservations in said.items():
@@ -201,7 +203,10 @@ def test_what_is_no_filter_of_one_image_is_left_out(name, label):
 
 def ask(question, code=""):
     """The events of one question, in a process of its own as threads and cores are set in it; code comes first."""
-    script = "import json, sys; sys.path.append('.'); from benchmarks import cell, speed\n" + code
+    script = (
+        "import json, sys; sys.path.append('.'); from benchmarks.commands import speed; from benchmarks.harness import cell\n"
+        + code
+    )
     script += "\nfor event in speed.run(json.loads(sys.argv[1])): print(json.dumps(event))"
     done = subprocess.run(
         [sys.executable, "-c", script, json.dumps({"operation": "conv2d", "threads": 1, "seconds": 0.02, **question})],
@@ -245,7 +250,7 @@ def test_what_is_compared_is_sampled_until_it_is_decided():
     assert (first[:2], second[:2]) == (["twin", "cpu.shift"], ["cpu.shift", "copy"]), said
     assert first[2] < first[3]
     assert second[2] < second[3] < 1000
-    assert not first[2] < 1.0 < first[3] or min(counts) >= suite.doubt.MOST * suite.LEAST
+    assert not first[2] < 1.0 < first[3] or min(counts) >= suite.stopping.MOST * suite.LEAST
 
 
 def test_another_operation_with_its_limit():

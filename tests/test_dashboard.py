@@ -30,8 +30,9 @@ from asv.util import UserError
 from gate_projects import Sample
 from test_cli_errors import inside, sentence
 
-from convbench import asv_pages, dashboard
-from convbench import project as projects
+from convbench.asv import project as projects
+from convbench.asv import safe_pages
+from convbench.pages import dashboard
 
 PAGE = Path(asv.__file__).with_name("www") / "index.html"
 # In the packages of these the file is not, byte for byte, what asv's hash says.
@@ -306,7 +307,7 @@ def test_a_file_that_nobody_knows(project, npm, tag):
     page.write_text(page.read_text().replace("</head>", f"{tag}\n</head>"))
     said = failure(project)
     assert re.search(r'(https?:)?//[^"]+', tag)[0] in said
-    assert "name one in PACKAGES of convbench/dashboard.py" in said
+    assert "name one in PACKAGES of convbench/pages/dashboard.py" in said
 
 
 def test_a_package_without_the_file(project, npm, tmp_path):
@@ -1009,7 +1010,7 @@ NAMES = {
 
 @pytest.mark.parametrize("name", NAMES)
 def test_which_names_asv_s_pages_take(name):
-    assert (not asv_pages.UNSAFE.search(name)) is NAMES[name]
+    assert (not safe_pages.UNSAFE.search(name)) is NAMES[name]
 
 
 ADDRESSES = {
@@ -1033,7 +1034,7 @@ ADDRESSES = {
 
 @pytest.mark.parametrize("address", ADDRESSES)
 def test_which_addresses_asv_s_pages_link_to(address):
-    assert bool(asv_pages.LINK.fullmatch(address)) is ADDRESSES[address]
+    assert bool(safe_pages.LINK.fullmatch(address)) is ADDRESSES[address]
 
 
 def test_scripts_of_another_asv_end_it(tmp_path):
@@ -1042,7 +1043,7 @@ def test_scripts_of_another_asv_end_it(tmp_path):
         (tmp_path / path.name).write_text(path.read_text().replace("+ group +", "+ group + group +"))
     conf = SimpleNamespace(html_dir=str(tmp_path), project_url="#", show_commit_url="#")
     with pytest.raises(UserError, match=r"summarygrid.js is not that of asv 0.6.6"):
-        asv_pages.Text.publish(conf, None, {}, None, None)
+        safe_pages.Text.publish(conf, None, {}, None, None)
 
 
 def test_a_folder_that_is_not_asv_s_is_not_removed(project):

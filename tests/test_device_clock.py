@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks import device, device_ceilings
-from benchmarks.device import Device, Launched, Queued
-from benchmarks.tasks import Cell
-from benchmarks.types import CheckedTime, Skip
-from convbench.roofline import Roofline
+from benchmarks import device_ceilings
+from benchmarks.harness.asv_types import CheckedTime, Skip
+from benchmarks.timing import cuda_clock
+from benchmarks.timing.cuda_clock import Device, Launched, Queued
+from benchmarks.workloads.tasks import Cell
+from convbench.stored.roofline import Roofline
 
 
 class Books(Device):
@@ -80,8 +81,8 @@ class Host:
 @pytest.fixture(autouse=True, scope="module")
 def the_host_has_the_clock_of_the_books():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(device, "perf_counter", lambda: Host.books.host)
-        patch.setattr(device, "sleep", lambda seconds: setattr(Host.books, "host", Host.books.host + seconds))
+        patch.setattr(cuda_clock, "perf_counter", lambda: Host.books.host)
+        patch.setattr(cuda_clock, "sleep", lambda seconds: setattr(Host.books, "host", Host.books.host + seconds))
         yield
 
 
@@ -102,7 +103,7 @@ def test_a_block_is_the_time_of_its_calls_on_the_device(number, work, launch, co
     if block.remark is None:
         assert math.isclose(seconds, number * work, rel_tol=1e-6)
     else:
-        assert launch * min(number, device.MOST) > device.LONGEST / 6
+        assert launch * min(number, cuda_clock.MOST) > cuda_clock.LONGEST / 6
     assert books.queue.count("call") >= number
 
 
@@ -120,9 +121,9 @@ def test_every_cold_call_comes_after_a_flush_that_is_not_counted():
 
 def test_no_more_calls_are_queued_than_a_device_takes():
     books = Books(1e-6, 1e-6)
-    queued(books)(2 * device.MOST + 1)
+    queued(books)(2 * cuda_clock.MOST + 1)
     lengths = [len(list(group)) for what, group in itertools.groupby(books.queue) if what == "call"]
-    assert lengths == [device.MOST, device.MOST, 1]
+    assert lengths == [cuda_clock.MOST, cuda_clock.MOST, 1]
 
 
 def test_slow_launches_are_waited_for():
@@ -165,7 +166,7 @@ def test_a_cell_whose_clock_is_held_back_is_measured_once_more_and_then_marked(c
     made.called = 0.0
     made.benchmark_timing = lambda timer, *plan: ([sampled.append(timer(5)) or sampled[-1] for _ in range(3)], 5)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(device, "facts", lambda arrays: {})
+        patch.setattr(cuda_clock, "facts", lambda arrays: {})
         made.run()
     assert len(sampled) == blocks
     ((status, reason),) = said
@@ -180,8 +181,8 @@ def test_a_device_is_asked_during_its_calls_and_not_while_it_waits_for_them(numb
     block = queued(books, cold=cold)
     block(number)
     # What is over before anybody asks again is not known.
-    known = min(number, device.MOST)
-    assert block.held_back or known * work + cold * (known - 1) * 1e-3 < 1.01 * device.PAUSE
+    known = min(number, cuda_clock.MOST)
+    assert block.held_back or known * work + cold * (known - 1) * 1e-3 < 1.01 * cuda_clock.PAUSE
 
 
 def test_calls_by_the_hosts_clock_are_marked_too():
@@ -196,8 +197,8 @@ def test_calls_by_the_hosts_clock_are_marked_too():
 
 def test_a_device_that_nobody_knows_has_no_facts(monkeypatch):
     books = Books(1e-3, 1e-5)
-    monkeypatch.setattr(device, "of", lambda arrays: books)
-    assert device.facts("torch") == {}
+    monkeypatch.setattr(cuda_clock, "of", lambda arrays: books)
+    assert cuda_clock.facts("torch") == {}
     assert Device.held_back(books) is None
 
 

@@ -21,7 +21,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from convbench import cli, doctor, machine, noise
+from convbench.asv import machine
+from convbench.cli import commands
+from convbench.doctor import checks, noise
 from convbench.gate import judge
 
 ROOT = Path(__file__).parents[1]
@@ -33,7 +35,7 @@ def body(**other):
     """A quiet machine of two cores."""
     facts = {"processor": "A processor (family 25, model 1)", "cores": 2, "usable": (0, 1), "compiler": "cc 12.2.0"}
     facts |= {"memory": 24 * 2**30, "available": 20 * 2**30, "load": 0.1, "used": 0.02, "stolen": 0.001}
-    return doctor.Body(**{**facts, "governors": None, "boost": None, "mhz": None, **other})
+    return checks.Body(**{**facts, "governors": None, "boost": None, "mhz": None, **other})
 
 
 def noisy(spread, kind="compute", within=0.01, rounds=20):
@@ -44,7 +46,7 @@ def noisy(spread, kind="compute", within=0.01, rounds=20):
 
 
 def report(noises=None, suite=None, **other):
-    return doctor.Report(body(**other), noises or [noisy(0.01), noisy(0.02, "memory")], suite or doctor.Suite())
+    return checks.Report(body(**other), noises or [noisy(0.01), noisy(0.02, "memory")], suite or checks.Suite())
 
 
 # The verdict
@@ -53,27 +55,27 @@ def report(noises=None, suite=None, **other):
 @pytest.mark.parametrize(
     ("found", "verdict", "words"),
     [
-        ({}, doctor.FIT, []),
-        ({"used": 1.2}, doctor.UNFIT, ["other processes use 1.2 of 2 cores: stop what runs beside it"]),
-        ({"stolen": 0.2}, doctor.UNFIT, ["the host takes 20% of its time: measure at another time, or elsewhere"]),
-        ({"stolen": 0.04}, doctor.RESERVATIONS, ["the host takes 4.0 % of its time: cells that it disturbed are marked"]),
-        ({"usable": (1,)}, doctor.RESERVATIONS, ["one core for what is measured and everything else: give it another"]),
-        ({"available": 2**30}, doctor.RESERVATIONS, ["1.00 GiB of memory are free"]),
-        ({"governors": ("performance",), "boost": False, "mhz": 3000}, doctor.FIT, []),
-        ({"governors": ("performance", "powersave")}, doctor.RESERVATIONS, ["the frequency governor is powersave"]),
-        ({"boost": True}, doctor.RESERVATIONS, ["cores may run above their base frequency"]),
-        ({"noises": [noisy(0.025)]}, doctor.FIT, []),
+        ({}, checks.FIT, []),
+        ({"used": 1.2}, checks.UNFIT, ["other processes use 1.2 of 2 cores: stop what runs beside it"]),
+        ({"stolen": 0.2}, checks.UNFIT, ["the host takes 20% of its time: measure at another time, or elsewhere"]),
+        ({"stolen": 0.04}, checks.RESERVATIONS, ["the host takes 4.0 % of its time: cells that it disturbed are marked"]),
+        ({"usable": (1,)}, checks.RESERVATIONS, ["one core for what is measured and everything else: give it another"]),
+        ({"available": 2**30}, checks.RESERVATIONS, ["1.00 GiB of memory are free"]),
+        ({"governors": ("performance",), "boost": False, "mhz": 3000}, checks.FIT, []),
+        ({"governors": ("performance", "powersave")}, checks.RESERVATIONS, ["the frequency governor is powersave"]),
+        ({"boost": True}, checks.RESERVATIONS, ["cores may run above their base frequency"]),
+        ({"noises": [noisy(0.025)]}, checks.FIT, []),
         (
             {"noises": [noisy(0.02), noisy(0.03, "memory")]},
-            doctor.RESERVATIONS,
+            checks.RESERVATIONS,
             ["fresh processes of a copy of 32 MiB, timed in turn, differ by 3.0 %, so that"],
         ),
         (
             {"noises": [noisy(0.2)]},
-            doctor.UNFIT,
+            checks.UNFIT,
             ["fresh processes of a product of two 128x128 matrices, timed in turn, differ by 20 %"],
         ),
-        ({"boost": True, "used": 2.0}, doctor.UNFIT, ["other processes use", "cores may run above"]),
+        ({"boost": True, "used": 2.0}, checks.UNFIT, ["other processes use", "cores may run above"]),
     ],
 )
 def test_verdicts(found, verdict, words):
@@ -117,12 +119,12 @@ def test_in_so_many_rounds_nine_of_ten_are_told(spread):
     assert rounds == 2 or told(rounds - 1) < told(rounds)
 
 
-@pytest.mark.parametrize(("others", "verdict"), [(0.3, doctor.FIT), (0.9, doctor.UNFIT)])
+@pytest.mark.parametrize(("others", "verdict"), [(0.3, checks.FIT), (0.9, checks.UNFIT)])
 def test_what_ran_beside_the_noise_measurement(others, verdict):
-    one = doctor.Report(body(), [noisy(0.01)], doctor.Suite(), others)
+    one = checks.Report(body(), [noisy(0.01)], checks.Suite(), others)
     assert one.verdict == verdict
     reasons = [doubt.reason for doubt in one.doubts]
-    assert reasons == ["other processes used 0.9 cores while the noise was measured"] * (verdict == doctor.UNFIT)
+    assert reasons == ["other processes used 0.9 cores while the noise was measured"] * (verdict == checks.UNFIT)
 
 
 def test_a_drift_is_no_difference_between_the_two_of_a_round():
@@ -185,15 +187,15 @@ def system(tmp_path, monkeypatch):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
 
-    monkeypatch.setattr(doctor, "SYSTEM", tmp_path)
-    monkeypatch.setattr(doctor, "WATCH", 0.05)
+    monkeypatch.setattr(checks, "SYSTEM", tmp_path)
+    monkeypatch.setattr(checks, "WATCH", 0.05)
     return write
 
 
 def test_frequency_that_cannot_be_read(system):
-    found = doctor._body(NOWHERE)
+    found = checks._body(NOWHERE)
     assert (found.governors, found.boost, found.mhz) == (None, None, None)
-    assert dict(doctor._facts(doctor.Report(found, [], doctor.Suite())))["frequency"].startswith("not readable here")
+    assert dict(checks._facts(checks.Report(found, [], checks.Suite())))["frequency"].startswith("not readable here")
 
 
 @pytest.mark.parametrize(
@@ -209,21 +211,21 @@ def test_frequency(system, files, boost):
     core = machine.core_numbers()[-1]
     governors = {f"cpu{n}__cpufreq__scaling_governor": name for n, name in enumerate(["powersave\n", "performance\n"])}
     system(**files, **governors, **{f"cpu{core}__cpufreq__scaling_cur_freq": "3100000\n"})
-    found = doctor._body(NOWHERE)
+    found = checks._body(NOWHERE)
     assert (found.governors, found.boost, found.mhz) == (("performance", "powersave"), boost, 3100)
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler is there")
 def test_a_compiler_with_options(system, monkeypatch):
     monkeypatch.setenv("CC", "env cc -O2")
-    assert doctor._body(NOWHERE).compiler == doctor._compiler() is not None
+    assert checks._body(NOWHERE).compiler == checks._compiler() is not None
 
 
 def test_a_compiler_that_is_not_there(system, monkeypatch):
     monkeypatch.setenv("CC", "no-such-compiler")
-    found = doctor._body(NOWHERE)
+    found = checks._body(NOWHERE)
     assert found.compiler is None
-    assert "none; the Cython kernels need one" in dict(doctor._facts(doctor.Report(found, [], doctor.Suite())))["compiler"]
+    assert "none; the Cython kernels need one" in dict(checks._facts(checks.Report(found, [], checks.Suite())))["compiler"]
 
 
 # The suite
@@ -271,13 +273,13 @@ def project(tmp_path, monkeypatch):
     monkeypatch.setattr(noise, "ROUNDS", 3)
     monkeypatch.setattr(noise, "_round", lambda kind, generator: ([1e-3, 1.001e-3], [1.001e-3, 1e-3]))
     monkeypatch.setattr(machine, "usage", lambda seconds: (0.0, 0.0))
-    monkeypatch.setattr(doctor, "_spent_by_others", lambda: 0.0)
-    monkeypatch.setattr(doctor, "SYSTEM", folder)
+    monkeypatch.setattr(checks, "_spent_by_others", lambda: 0.0)
+    monkeypatch.setattr(checks, "SYSTEM", folder)
     return folder
 
 
 def run(*arguments):
-    return CliRunner().invoke(cli.main, ["doctor", *arguments], catch_exceptions=False)
+    return CliRunner().invoke(commands.main, ["doctor", *arguments], catch_exceptions=False)
 
 
 def test_reasons_are_told_once(project):
@@ -285,7 +287,7 @@ def test_reasons_are_told_once(project):
     done = run("--json", "out.json")
     assert (done.exit_code, done.stderr) == (0, "")
     found = json.loads(Path("out.json").read_text())
-    assert found["verdict"] == doctor.FIT
+    assert found["verdict"] == checks.FIT
     assert found["suite"]["ready"] == {"conv2d": ["cpu.a"]}
     assert found["suite"]["lacking"] == {
         "conv2d": {"needs a device": ["gpu.a", "gpu.b"]},
@@ -334,7 +336,9 @@ def test_interrupted(number, tmp_path):
 
     def measuring():
         with contextlib.suppress(psutil.Error):
-            return [child for child in mine.children(recursive=True) if any("noise_work" in word for word in child.cmdline())]
+            return [
+                child for child in mine.children(recursive=True) if any("noise_worker" in word for word in child.cmdline())
+            ]
 
     (tmp_path / "asv.conf.json").write_text('{"version": 1, "project": "other", "repo": "."}')
     command = [sys.executable, "-m", "convbench", "doctor"]
@@ -356,7 +360,7 @@ def test_interrupted(number, tmp_path):
 
 
 def told():
-    suite = doctor.Suite(
+    suite = checks.Suite(
         ready={"conv2d": ["cpu.a", "cpu.b"]},
         lacking={"conv2d": {"needs a CUDA device": ["gpu.a", "gpu.b"]}, "other": {"needs [red]a compiler": ["gpu.c"]}},
         versions={"python": "3.11.7", "numpy": "2.4.6"},
@@ -365,7 +369,7 @@ def told():
     yield report(suite=suite)
     yield report(
         [noisy(0.2), noisy(1.0, "memory")],
-        doctor.Suite(silence="other has no `python -m benchmarks doctor`; doctor asks a suite that has"),
+        checks.Suite(silence="other has no `python -m benchmarks doctor`; doctor asks a suite that has"),
         used=1.5,
         usable=(1,),
         governors=("powersave",),
@@ -381,7 +385,7 @@ def test_the_report_looks_as_before():
     for one in told():
         for width in (160, 80):
             out = io.StringIO()
-            doctor.show(one, Console(file=out, width=width, color_system=None))
+            checks.show(one, Console(file=out, width=width, color_system=None))
             now += f"=== {width} characters\n" + "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
     if os.environ.get("UPDATE_GOLDEN"):
         GOLDEN.write_text(now, encoding="utf-8")

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from published import BENCHMARKS, LINES, MEMORY, PLAIN, QUARTILES, SWEEP, TIMES, Published
 
-from convbench import export
+from convbench.stored import export
 
 DOCS = Path(__file__).parents[1] / "docs" / "pages.md"
 

@@ -19,8 +19,10 @@ from rich.console import Console
 from test_commits import commit
 from test_run import CONFIGURATION, convbench, left_running, results, start
 
-from convbench import measure, project, store
-from convbench import results as reading
+from convbench.asv import project
+from convbench.common import atomic_write
+from convbench.run import classes
+from convbench.stored import results as reading
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -152,10 +154,10 @@ def test_a_disk_that_is_full_loses_the_class_in_flight_alone(folder):
 def test_a_full_disk_is_told_from_a_limit(folder, monkeypatch, tmp_path):
     """On a full disk asv's log has no room for the reason."""
     (tmp_path / "asv.conf.json").write_text(json.dumps(CONFIGURATION))
-    place = measure.Place(project.load(tmp_path / "asv.conf.json"), "box", tmp_path, Console())
+    place = classes.Place(project.load(tmp_path / "asv.conf.json"), "box", tmp_path, Console())
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
     with pytest.raises(click.ClickException) as caught:
-        list(measure._running(place, ["no.such.module"], tmp_path / "asv.log"))
+        list(classes._running(place, ["no.such.module"], tmp_path / "asv.log"))
     assert caught.value.message.startswith("the disk is full; asv ended with status 1")
 
 
@@ -170,7 +172,7 @@ def test_a_file_that_cannot_be_put_into_place_leaves_the_old_one(tmp_path, there
 import resource
 from pathlib import Path
 import click
-from convbench import store
+from convbench.common import atomic_write as store
 resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
 try:
     store.publish(Path({str(finished)!r}), Path({str(target)!r}))
@@ -221,7 +223,7 @@ def test_a_line_that_was_cut_short_takes_no_other_with_it(tmp_path):
     target, lines = tmp_path / "x.cells.jsonl", tmp_path / "lines"
     target.write_text('{"benchmark": "a", "params": [], "status": "ok"}\n{"bench')
     lines.write_text('{"benchmark": "b", "params": [], "status": "ok"}\n')
-    store.append(lines, target)
+    atomic_write.append(lines, target)
     with target.open("ab") as file:
         file.write(b"\xff\xfe")
     assert [name for name, _ in reading.side_lines(target)] == ["a", "b"]
@@ -242,7 +244,7 @@ BROKEN = {
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory):
-    made = Published(tmp_path_factory.mktemp("bad") / "project", {SIZE["name"]: SIZE}, [".convbench.bad_files"])
+    made = Published(tmp_path_factory.mktemp("bad") / "project", {SIZE["name"]: SIZE}, [".convbench.asv.tolerant_results"])
     made.add({SIZE["name"]: [1.0, 2.0]})
     made.good, made.text = made.path, made.path.read_text()
     made.add({SIZE["name"]: [3.0, 4.0]})

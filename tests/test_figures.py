@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from convbench import figures
+from convbench.common import numbers as figures
 
 SCALES = {unit: {name: scale for scale, name in known} for unit, known in figures.UNITS.items()}
 STEP = {"seconds": 1000, "bytes": 1024}

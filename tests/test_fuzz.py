@@ -25,8 +25,10 @@ from test_oracle import some
 from test_untrusted import SUITE, content, measured
 
 import impls
-from benchmarks import operations, oracle
-from convbench import cli, project, results
+from benchmarks.workloads import operations, oracle
+from convbench.asv import project
+from convbench.cli import commands
+from convbench.stored import results
 from impls.preprocess import jpeg
 from impls.preprocess.arguments import BadImage
 from impls.read_batch.arguments import BadTile, NoSuchBand
@@ -304,7 +306,7 @@ def answers(suite, path, data, command):
         path.write_bytes(data)
         with in_proportion(len(data)), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # pandas has opinions on columns without values
-            done = CliRunner().invoke(cli.main, command)
+            done = CliRunner().invoke(commands.main, command)
     finally:
         if path in suite.whole:
             path.write_bytes(suite.whole[path])

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import impls
-from benchmarks import cell, gallery, inputs
+from benchmarks.harness import cell
+from benchmarks.pictures import gallery
+from benchmarks.workloads import inputs
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed: pip install pillow")
 

@@ -17,8 +17,8 @@ import psutil
 import pytest
 from gate_projects import Sample
 
-from convbench import measure
-from convbench.gate import accept, judge, pair
+from convbench.gate import accept, judge, workers
+from convbench.run import classes
 
 SIGNALS = [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
 # Times are spun rather than computed: they are the same on any machine, and a change of 60 % is one.
@@ -764,10 +764,10 @@ def test_a_side_that_is_starting_when_the_gate_is_stopped_is_ended_too(monkeypat
         def close(self):
             running.remove(self)
 
-    monkeypatch.setattr(pair, "Side", Side)
-    sides = dict.fromkeys(pair.SIDES)
-    stopped = pytest.raises((KeyboardInterrupt, measure.Interrupted))
-    with stopped, measure.termination(), pair.Pair(sides, (0,), random.Random(0)) as both:
+    monkeypatch.setattr(workers, "Side", Side)
+    sides = dict.fromkeys(workers.SIDES)
+    stopped = pytest.raises((KeyboardInterrupt, classes.Interrupted))
+    with stopped, classes.termination(), workers.Pair(sides, (0,), random.Random(0)) as both:
         both.start()
     assert running == []
 

@@ -23,9 +23,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from convbench.gate import outcome
+from convbench.gate import report as outcome
 from convbench.gate.accept import Acceptance
-from convbench.gate.outcome import Outcome, Row
+from convbench.gate.report import Outcome, Row
 
 ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / ".github" / "scripts" / "comment.py"

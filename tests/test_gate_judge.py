@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from convbench.gate import judge, session
-from convbench.gate.cells import Cell, Suite
-from convbench.gate.pair import Sampled
+from convbench.gate import judge, sample
+from convbench.gate.discover import Cell, Suite
+from convbench.gate.workers import Sampled
 
 OPPOSITE = {"regressed": "improved", "improved": "regressed", "same": "same", "ambiguous": "ambiguous"}
 CHANGED = {"regressed", "improved"}
@@ -224,9 +224,9 @@ def gates(monkeypatch, noise, slowed=0.0, count=20):
     changes = {cell.name: math.log1p(slowed) for cell in cells[:12]} if slowed else {}
     for seed in range(count):
         clock = [0.0]
-        monkeypatch.setattr(session, "Pair", Drawn(functools.partial(noise, np.random.default_rng(seed)), changes, clock))
-        monkeypatch.setattr(session.time, "monotonic", lambda clock=clock: clock[-1])
-        run = session.Session({}, Suite(cells), {}, None, seed=seed)
+        monkeypatch.setattr(sample, "Pair", Drawn(functools.partial(noise, np.random.default_rng(seed)), changes, clock))
+        monkeypatch.setattr(sample.time, "monotonic", lambda clock=clock: clock[-1])
+        run = sample.Session({}, Suite(cells), {}, None, seed=seed)
         list(run.run(Path()))
         seconds.append(clock[-1])
         for state in run.states.values():

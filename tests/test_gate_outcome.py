@@ -11,11 +11,11 @@ import click
 import pytest
 from rich.console import Console
 
-from convbench.gate import accept, gate, judge, outcome
+from convbench.gate import accept, judge, pipeline, report
 from convbench.gate.accept import Acceptance
-from convbench.gate.cells import Cell
-from convbench.gate.outcome import Outcome, Row
-from convbench.gate.session import State
+from convbench.gate.discover import Cell
+from convbench.gate.report import Outcome, Row
+from convbench.gate.sample import State
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -148,7 +148,7 @@ def test_the_heads_own_file_only_proposes_where_another_is_named(tmp_path, given
     (tmp_path / accept.FILE).write_text(own)
     (tmp_path / "mine.toml").write_text(given or "")
     result = ended()
-    found = gate.acceptances(tmp_path, None if given is None else accept.read(tmp_path / "mine.toml"), result)
+    found = pipeline.acceptances(tmp_path, None if given is None else accept.read(tmp_path / "mine.toml"), result)
     assert [acceptance.cell for acceptance in found] == accepted
     assert [acceptance.cell for acceptance in result.proposed] == proposed
     assert result.proposal_error is None
@@ -157,24 +157,24 @@ def test_the_heads_own_file_only_proposes_where_another_is_named(tmp_path, given
 def test_a_malformed_file_of_the_head_is_told_where_another_is_named(tmp_path):
     (tmp_path / accept.FILE).write_text("accept = 3")
     result = ended(SLOW)
-    assert gate.acceptances(tmp_path, [], result) == []
-    for text in (terminal(result), outcome.as_markdown(result)):
+    assert pipeline.acceptances(tmp_path, [], result) == []
+    for text in (terminal(result), report.as_markdown(result)):
         assert "The head's convbench-accept.toml may hold" in text
         assert "and proposes nothing" in text
-    assert outcome.as_json(result)["proposal_error"].startswith("convbench-accept.toml may hold")
+    assert report.as_json(result)["proposal_error"].startswith("convbench-accept.toml may hold")
     with pytest.raises(accept.Malformed):
-        gate.acceptances(tmp_path, None, result)
+        pipeline.acceptances(tmp_path, None, result)
 
 
 def test_what_is_proposed_is_reported_and_accepts_nothing():
     proposed = [Acceptance("a.time_a", "exact\n::error::now", "f"), Acceptance("<b>*", "@you | #1", "f")]
     result = ended(SLOW, proposed=proposed)
-    assert result.exit_status == outcome.REGRESSED
+    assert result.exit_status == report.REGRESSED
     assert "\nproposed by the head, and not accepted: a.time_a (exact ::error::now)\n" in terminal(result)
-    markdown = outcome.as_markdown(result)
+    markdown = report.as_markdown(result)
     assert "Proposed by the head, and not accepted:\n\n* <code>a.time&#95;a</code>: exact ::error::now\n" in markdown
     assert "* <code>&#60;b&#62;&#42;</code>: &#64;you &#124; &#35;1" in markdown
-    assert outcome.as_json(result)["proposed"] == [{"cell": each.cell, "reason": each.reason} for each in proposed]
+    assert report.as_json(result)["proposed"] == [{"cell": each.cell, "reason": each.reason} for each in proposed]
 
 
 # The exit status
@@ -194,8 +194,8 @@ SLOW = row("regressed")
 ACCEPTED = row("regressed", accepted="accepted by --accept: it is right now")
 LOST = row("not measured", rounds=0)
 BROKEN = row("broken", rounds=0)
-BUILD = {"error": "the head does not build: no", "error_status": outcome.HEAD_BROKEN}
-STOPPED = {"error": "interrupted: by hand", "error_status": outcome.NOT_MEASURED}
+BUILD = {"error": "the head does not build: no", "error_status": report.HEAD_BROKEN}
+STOPPED = {"error": "interrupted: by hand", "error_status": report.NOT_MEASURED}
 
 
 @pytest.mark.parametrize(
@@ -226,10 +226,10 @@ def test_the_exit_status(found, more, status):
     result = ended(*found, **more)
     assert result.exit_status == status
     if not result.error or result.error_status != status:
-        assert result.summary.endswith(f"The gate {outcome.MEANING[status]}.")
+        assert result.summary.endswith(f"The gate {report.MEANING[status]}.")
     else:
         assert result.summary.endswith(f": {result.error.partition(':')[0]}.")
-    assert outcome.as_json(result)["exit_status"] == status
+    assert report.as_json(result)["exit_status"] == status
 
 
 def test_the_summary_counts():
@@ -268,13 +268,13 @@ def test_rows_are_sorted_worst_first():
         state("a.lost", verdict="not measured"),
         state("a.new", verdict="new"),
     ]
-    names = [found.name.partition(".")[2] for found in outcome.rows(states, [])]
+    names = [found.name.partition(".")[2] for found in report.rows(states, [])]
     assert names == ["broken", "slowest", "slower", "lost", "unclear", "unclear", "faster", "new", "same", "skipped"]
-    assert [found.name for found in outcome.rows(states, []) if "unclear" in found.name] == ["a.unclear", "b.unclear"]
+    assert [found.name for found in report.rows(states, []) if "unclear" in found.name] == ["a.unclear", "b.unclear"]
 
 
 def test_a_row_holds_what_was_measured():
-    (found,) = outcome.rows([measured("regressed", 1.5, "a.time_a")], [])
+    (found,) = report.rows([measured("regressed", 1.5, "a.time_a")], [])
     assert (found.before, found.after) == pytest.approx((1e-3, 1.5e-3))
     assert found.ratio == pytest.approx(1.5)
     assert found.interval == pytest.approx([1.5, 1.5], abs=1e-6)
@@ -286,26 +286,26 @@ def test_only_the_rounds_that_confirm_decide():
     suspected = measured("regressed", 1.5, "a.time_a", suspected="regressed")
     suspected.confirming = [math.log(1.2)] * 6
     suspected.seconds = {"base": [5.0] * 7 + [1.0] * 6, "head": [5.0] * 7 + [1.2] * 6}
-    (found,) = outcome.rows([suspected], [])
+    (found,) = report.rows([suspected], [])
     moved = math.sqrt(1.2 / found.ratio)
     assert (found.before, found.after, found.rounds) == (pytest.approx(moved), pytest.approx(1.2 / moved), 13)
     assert [len(values) for values in found.log_ratios.values()] == [7, 6]
 
 
 def test_what_was_not_finished():
-    (found,) = outcome.rows([state()], [])
+    (found,) = report.rows([state()], [])
     assert (found.verdict, found.reason, found.before, found.ratio) == ("not measured", "it was not finished", None, None)
 
 
-@pytest.mark.parametrize("verdict", [verdict for verdict in outcome.ORDER if verdict != "regressed"])
+@pytest.mark.parametrize("verdict", [verdict for verdict in report.ORDER if verdict != "regressed"])
 def test_only_regressions_are_accepted(verdict):
-    (found,) = outcome.rows([state(verdict=verdict)], [Acceptance("*", "r", "f")])
+    (found,) = report.rows([state(verdict=verdict)], [Acceptance("*", "r", "f")])
     assert found.accepted is None
 
 
 def test_a_regression_is_accepted_by_its_name_with_parameters():
     slower = state("a.time_a", ("[1, 2]", "'x'"), "regressed")
-    (found,) = outcome.rows([slower], [Acceptance("a.time_a([1, 2], 'x')", "exact now", "--accept")])
+    (found,) = report.rows([slower], [Acceptance("a.time_a([1, 2], 'x')", "exact now", "--accept")])
     assert found.accepted == "accepted by --accept: exact now"
     assert found.verdict == "regressed"
 
@@ -341,11 +341,11 @@ EVERYTHING = ended(
 def terminal(result, width=140):
     console = Console(width=width, force_terminal=False)
     with console.capture() as capture:
-        outcome.show(result, console)
+        report.show(result, console)
     return "".join(line.rstrip() + "\n" for line in capture.get().splitlines())
 
 
-@pytest.mark.parametrize(("render", "name"), [(terminal, "gate.txt"), (outcome.as_markdown, "gate.md")])
+@pytest.mark.parametrize(("render", "name"), [(terminal, "gate.txt"), (report.as_markdown, "gate.md")])
 def test_reports_are_as_they_were(render, name):
     """UPDATE_GOLDEN=1 writes what they are now."""
     if os.environ.get("UPDATE_GOLDEN"):
@@ -355,7 +355,7 @@ def test_reports_are_as_they_were(render, name):
 
 def test_markdown_says_nothing_of_its_own():
     """What names and reasons hold is neither HTML nor a table nor a call of somebody, outside of code."""
-    text = outcome.as_markdown(EVERYTHING)
+    text = report.as_markdown(EVERYTHING)
     prose = "".join(part for block in text.split("```")[::2] for part in block.split("`")[::2])
     prose = re.sub(r"&#\d+;", "", prose)
     for word in ("<script", "@someone", "](y)", "*z*", "#1"):
@@ -367,7 +367,7 @@ def test_markdown_says_nothing_of_its_own():
 
 @pytest.mark.parametrize("name", ["a`b", "a``b", "```", "`", "a\nb", "a` <b> @x `b"])
 def test_markdown_of_names_with_ticks(name):
-    text = outcome.as_markdown(ended(Row("a.time_a", [repr(name)], "regressed", **SLOWER, reason=f"{name} <b>@x")))
+    text = report.as_markdown(ended(Row("a.time_a", [repr(name)], "regressed", **SLOWER, reason=f"{name} <b>@x")))
     text, fence, _ = text.partition("\n```\n")
     assert fence  # what follows is code, a line a finding, and none of them begins with a tick
     assert "<b>" not in text
@@ -376,8 +376,8 @@ def test_markdown_of_names_with_ticks(name):
 
 
 def test_markdown_of_nothing():
-    assert "no cell" in outcome.as_markdown(ended(**STOPPED))
-    assert "interrupted: by hand" in outcome.as_markdown(ended(**STOPPED))
+    assert "no cell" in report.as_markdown(ended(**STOPPED))
+    assert "interrupted: by hand" in report.as_markdown(ended(**STOPPED))
 
 
 @pytest.mark.parametrize("width", [20, 60, 140])
@@ -393,7 +393,7 @@ def test_only_the_same_are_still_shown_when_all_are():
 
 
 def test_the_json_has_all_the_fields():
-    content = outcome.as_json(EVERYTHING)
+    content = report.as_json(EVERYTHING)
     assert content == json.loads(json.dumps(content, allow_nan=False))
     assert {"base", "head", "machine", "settings", "exit_status", "error", "summary", "cells", "not_timed"} <= content.keys()
     assert content["machine"]["machine"] == "box"
@@ -403,7 +403,7 @@ def test_the_json_has_all_the_fields():
     for cell in content["cells"]:
         assert fields <= cell.keys()
         assert all(isinstance(value, str) for value in cell["params"])
-        assert cell["verdict"] in outcome.ORDER
+        assert cell["verdict"] in report.ORDER
     assert content["cells"][1]["before"] == 1e-3
     assert content["cells"][1]["interval"] == [1.2, 1.3]
     assert content["not_timed"][0] == {"benchmark": "a.track_size", "reason": "has no time: its kind is track"}
@@ -411,13 +411,13 @@ def test_the_json_has_all_the_fields():
 
 def test_what_is_no_number_is_null():
     odd = Row("a", [], "ambiguous", math.nan, math.inf, -math.inf, [math.nan, 1.0], 6, log_ratios={"first": [math.nan]})
-    (cell,) = json.loads(json.dumps(outcome.as_json(ended(odd)), allow_nan=False))["cells"]
+    (cell,) = json.loads(json.dumps(report.as_json(ended(odd)), allow_nan=False))["cells"]
     assert (cell["before"], cell["after"], cell["ratio"], cell["interval"]) == (None, None, None, [None, 1.0])
     assert cell["log_ratios"] == {"first": [None]}
 
 
 def test_the_line_that_repeats_a_finding_is_one_word_of_a_shell():
-    words = shlex.split(outcome.again(EVERYTHING, NASTY))
+    words = shlex.split(report.again(EVERYTHING, NASTY))
     assert words[:4] == ["convbench", "gate", "0123456789", "ba98765432"]
     assert words[4] == "--bench"
     assert len(words) == 6
@@ -428,14 +428,14 @@ def test_the_line_that_repeats_a_finding_is_one_word_of_a_shell():
 def test_a_report_is_written_in_one_step(tmp_path):
     file = tmp_path / "report.json"
     file.write_text("before")
-    outcome.write_json(file, EVERYTHING)
-    assert json.loads(file.read_text()) == outcome.as_json(EVERYTHING)
+    report.write_json(file, EVERYTHING)
+    assert json.loads(file.read_text()) == report.as_json(EVERYTHING)
     assert list(tmp_path.iterdir()) == [file]
 
 
 def test_a_report_that_cannot_be_written(tmp_path):
     (tmp_path / "taken").mkdir()
     with pytest.raises(click.ClickException) as caught:
-        outcome.write(tmp_path / "taken", "text")
+        report.write(tmp_path / "taken", "text")
     assert "taken cannot be written: " in caught.value.message
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]

@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 from gate_projects import Sample
 
-from convbench import cli, commits, git, project
+from convbench.asv import commits, git, project
+from convbench.cli import commands
 
 COMMANDS = [
     ("table",),
@@ -81,7 +82,7 @@ def test_a_bare_repository_in_a_work_tree_is_refused(brought, monkeypatch, comma
     conf = json.loads((folder / "asv.conf.json").read_text())
     (folder / "asv.conf.json").write_text(json.dumps({**conf, "repo": repo}))
     monkeypatch.chdir(folder)
-    done = CliRunner().invoke(cli.main, command)
+    done = CliRunner().invoke(commands.main, command)
     assert done.exit_code
     assert done.stderr.count("\n") == 1
     assert "bare repository" in done.stderr

@@ -12,19 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.cell import kind
-from benchmarks.draw import draw
-from benchmarks.problems import load_set
-from convbench import goals, report
-from convbench.goals import Goal, Goals, Overall, Row, Times
+from benchmarks.harness.cell import kind
+from benchmarks.workloads.problems import load_set
+from benchmarks.workloads.random_problems import draw
+from convbench.speed import goals, markdown
+from convbench.speed.goals import Goal, Goals, Overall, Row, Times
 
 ROOT = Path(__file__).parents[1]
 GOLDEN = Path(__file__).with_name("golden") / "speed.md"
 
 
-# benchmarks/speed.toml
+# benchmarks/commands/speed.toml
 
-OURS = goals.load(ROOT / "benchmarks" / "speed.toml")
+OURS = goals.load(ROOT / "benchmarks" / "commands" / "speed.toml")
 ROWS = {row.name: row for row in OURS.rows}
 PICKED = [name for name in ROWS if name.startswith("auto: ")]
 SETS = ("filters", "mnist", "resnet50", "vgg16", "mobilenet", "deepbench")
@@ -66,7 +66,7 @@ def test_the_rows_hold_the_problems_they_are_named_for():
 
 
 def test_what_is_picked_is_judged_on_problems_that_were_not_tuned_on():
-    tuning = tomllib.loads((ROOT / "benchmarks" / "tune.toml").read_text())
+    tuning = tomllib.loads((ROOT / "benchmarks" / "commands" / "tune.toml").read_text())
     assert (tuning["sets"], PICKED) == (list(SETS), [f"auto: {name}" for name in (*SETS, "random")])
     tuned = labels(draw(tuning["random"], tuning["seed"])).union(*(ROWS[f"auto: {name}"].problems for name in SETS))
     drawn = [problem.label for problem in draw(260, 11) if problem.label not in tuned]
@@ -461,7 +461,7 @@ LINES = [
 
 def test_the_report_looks_as_before():
     """All of it: met, missed and not judged, everything that has no time; UPDATE_GOLDEN=1 writes what it looks like now."""
-    now = report.text(SHOWN, SHOWN.rows, times(*LINES), "box-2cores", "commit 01234567, by `convbench speed`")
+    now = markdown.text(SHOWN, SHOWN.rows, times(*LINES), "box-2cores", "commit 01234567, by `convbench speed`")
     if os.environ.get("UPDATE_GOLDEN"):
         GOLDEN.write_text(now, encoding="utf-8")
     assert now == GOLDEN.read_text(encoding="utf-8")
@@ -471,7 +471,7 @@ def test_the_report_looks_as_before():
 def test_nothing_is_dropped(data):
     """Every problem stands in both tables of its row whatever was measured, and what has no time says so."""
     lines = data.draw(st.lists(st.sampled_from(LINES), unique_by=id, min_size=1))
-    shown = report.text(SHOWN, SHOWN.rows, times(*lines), "box", "code")
+    shown = markdown.text(SHOWN, SHOWN.rows, times(*lines), "box", "code")
     for each in SHOWN.rows:
         for label in each.problems:
             rows = re.findall(rf"^\| {label} .*", shown, re.MULTILINE)

@@ -4,7 +4,8 @@ import itertools
 
 import pytest
 
-from benchmarks import device, device_ceilings, transfers
+from benchmarks import device_ceilings, transfers
+from benchmarks.timing import cuda_clock
 
 
 @pytest.fixture
@@ -44,4 +45,4 @@ def test_the_clock_on_a_device(library):
     few, many = made.block(4), made.block(40)
     assert 8 < many / few < 12
     assert made.block.remark is None
-    assert set(device.facts(library)) == {"gpu", "driver", "sm_mhz", "memory_mhz", "celsius"}
+    assert set(cuda_clock.facts(library)) == {"gpu", "driver", "sm_mhz", "memory_mhz", "celsius"}

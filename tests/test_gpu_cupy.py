@@ -8,8 +8,8 @@ from gpu_problems import DTYPES, LABELS, SETTINGS, judge, lying_anyhow, outside,
 from gpu_stand_ins import Array, Place, cupy_on_numpy, on_numpy, replaced
 
 import impls
-from benchmarks import inputs
-from benchmarks.problems import Problem
+from benchmarks.workloads import inputs
+from benchmarks.workloads.problems import Problem
 from impls import checks
 from impls.contract import declaration
 

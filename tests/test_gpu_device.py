@@ -10,7 +10,7 @@ from gpu_problems import DTYPES, LABELS, SETTINGS, judge, whole_numbers
 from gpu_stand_ins import cupy_on_numpy, replaced
 
 import impls
-from benchmarks.problems import Problem
+from benchmarks.workloads.problems import Problem
 from impls.contract import declaration
 from impls.conv2d.devices import require_cupy, require_torch
 

@@ -14,9 +14,9 @@ from gpu_problems import DTYPES
 from gpu_stand_ins import assembly, cupy_on_numpy, replaced, torch_on_the_cpu
 
 import impls
-from benchmarks import device
 from benchmarks.device_ceilings import MULTIPLY_ADDS
-from benchmarks.problems import Problem
+from benchmarks.timing import cuda_clock
+from benchmarks.workloads.problems import Problem
 from impls.contract import declaration
 
 HERE = Path(__file__).parent
@@ -69,7 +69,7 @@ def test_raw_kernels_compile(operation, name, tmp_path):
         entry_of(kernel, tmp_path)
 
 
-@pytest.mark.parametrize("code", [device.SPIN, *(f"typedef {kind} T;{MULTIPLY_ADDS}" for kind in ("float", "double"))])
+@pytest.mark.parametrize("code", [cuda_clock.SPIN, *(f"typedef {kind} T;{MULTIPLY_ADDS}" for kind in ("float", "double"))])
 def test_kernels_of_the_clock_and_the_ceilings_compile(code, tmp_path):
     assert re.search(r"\.visible \.entry \w+\(", assembly(code, tmp_path))
 

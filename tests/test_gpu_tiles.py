@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import impls
-from benchmarks import oracle
+from benchmarks.workloads import oracle
 
 HERE = Path(__file__).parent
 # By file, what decides how large its tiles or parts are: large ones, some, and those of so small a problem on a device.

@@ -9,8 +9,8 @@ from gpu_problems import DTYPES, LABELS, SETTINGS, judge, lying_anyhow, outside,
 from gpu_stand_ins import on_the_cpu, torch_on_the_cpu
 
 import impls
-from benchmarks import inputs
-from benchmarks.problems import Problem
+from benchmarks.workloads import inputs
+from benchmarks.workloads.problems import Problem
 from impls.contract import declaration
 
 HALVES = ("gpu.torch_fp16", "gpu.torch_bf16")

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from published import Published, benchmark
 from rich.console import Console
 
-from convbench import cli, history, steps
+from convbench.cli import commands
+from convbench.stored import change_points, history
 
 GOLDEN = Path(__file__).with_name("golden") / "history.txt"
 NAN = math.nan
@@ -78,7 +79,7 @@ def records(draw):
         levels = np.repeat(random.choice([1.0, 1.1, 1.5], 8), 5)[:count]
         values = levels * np.exp(random.normal(0, 0.02, count))
         values[random.random(count) < draw(st.sampled_from([0, 0.3]))] = NAN
-        made.append(steps.Series(values, 0.01))
+        made.append(change_points.Series(values, 0.01))
     return made
 
 
@@ -89,8 +90,8 @@ def places(finding):
 @settings(max_examples=50, deadline=None)
 @given(records(), st.integers(-60, 20))
 def test_another_unit_changes_nothing(record, exponent):
-    scaled = [steps.Series(np.asarray(one.values) * 2.0**exponent, one.spread) for one in record]
-    for finding, other in zip(steps.judge(record), steps.judge(scaled), strict=True):
+    scaled = [change_points.Series(np.asarray(one.values) * 2.0**exponent, one.spread) for one in record]
+    for finding, other in zip(change_points.judge(record), change_points.judge(scaled), strict=True):
         assert places(finding) == places(other)
         assert [c.ratio for c in finding.changes] == pytest.approx([c.ratio for c in other.changes])
         assert [c.after * 2.0**exponent for c in finding.changes] == pytest.approx([c.after for c in other.changes])
@@ -102,12 +103,12 @@ PAIR = [1.11, 1.1, 0.97, 1.0, 1.06, 1.12, 1.5, 1.55, 1.03, 1.05, 1.05, 1.07, 1.0
 
 @settings(max_examples=50, deadline=None)
 @given(records())
-@example([steps.Series(PAIR, 0.01)])
+@example([change_points.Series(PAIR, 0.01)])
 def test_turned_around_the_same_changes_go_the_other_way(record):
-    turned = [steps.Series(np.asarray(one.values)[::-1], one.spread) for one in record]
-    for one, finding, other in zip(record, steps.judge(record), steps.judge(turned), strict=True):
+    turned = [change_points.Series(np.asarray(one.values)[::-1], one.spread) for one in record]
+    for one, finding, other in zip(record, change_points.judge(record), change_points.judge(turned), strict=True):
         # A point that is alone comes after others either way.
-        found, back = ([c for c in one.changes if c.kind != steps.ALONE] for one in (finding, other))
+        found, back = ([c for c in one.changes if c.kind != change_points.ALONE] for one in (finding, other))
         end = len(one.values) - 1
         turned_back = [(end - c.first, end - c.last, end - c.changed, end - c.good) for c in reversed(back)]
         assert [(c.last, c.first, c.good, c.changed) for c in found] == turned_back
@@ -124,8 +125,8 @@ def test_commits_without_values_only_widen_the_ranges(record, holes):
         wide[:: holes + 1] = values
         return wide
 
-    wide = [steps.Series(spread(one.values), one.spread) for one in record]
-    for finding, other in zip(steps.judge(record), steps.judge(wide), strict=True):
+    wide = [change_points.Series(spread(one.values), one.spread) for one in record]
+    for finding, other in zip(change_points.judge(record), change_points.judge(wide), strict=True):
         found = [(kind, *(place * (holes + 1) for place in rest)) for kind, *rest in places(finding)]
         assert found == places(other)
 
@@ -133,7 +134,7 @@ def test_commits_without_values_only_widen_the_ranges(record, holes):
 @settings(max_examples=50, deadline=None)
 @given(records())
 def test_a_change_is_whole(record):
-    for one, finding in zip(record, steps.judge(record), strict=True):
+    for one, finding in zip(record, change_points.judge(record), strict=True):
         present = np.isfinite(one.values)
         assert finding.points == present.sum()
         for c in finding.changes:
@@ -141,12 +142,12 @@ def test_a_change_is_whole(record):
             assert present[[c.good, c.last, c.first, c.changed]].all()
             assert c.low <= c.ratio <= c.high
             assert c.ratio == pytest.approx(c.after / c.before)
-            assert c.doubt <= steps.LEVEL
+            assert c.doubt <= change_points.LEVEL
 
 
 @pytest.mark.parametrize("values", [[], [1.0], [1.0, 2.0, 2.0], [NAN] * 9, [0.0] * 9, [1.0, NAN, 1.0, NAN, 2.0]])
 def test_what_is_too_short_is_not_judged(values):
-    (finding,) = steps.judge([steps.Series(values)])
+    (finding,) = change_points.judge([change_points.Series(values)])
     assert finding.short
     assert finding.changes == ()
 
@@ -154,8 +155,8 @@ def test_what_is_too_short_is_not_judged(values):
 def kinds(values, spread=0.0, others=20):
     """What is found in a series beside others that do not change."""
     random = np.random.default_rng(1)
-    quiet = [steps.Series(np.exp(random.normal(0, 0.02, len(values)))) for _ in range(others)]
-    finding = steps.judge([steps.Series(values, spread), *quiet])[0]
+    quiet = [change_points.Series(np.exp(random.normal(0, 0.02, len(values)))) for _ in range(others)]
+    finding = change_points.judge([change_points.Series(values, spread), *quiet])[0]
     return [(c.kind, c.last, c.first) for c in finding.changes]
 
 
@@ -196,7 +197,7 @@ def test_five_thousand_series_of_two_hundred_commits():
     values = np.exp(random.normal(0, 0.02, (5000, 200)))
     values[::100, 120:] *= 1.1
     start = time.process_time()
-    findings = steps.judge([steps.Series(row) for row in values])
+    findings = change_points.judge([change_points.Series(row) for row in values])
     assert time.process_time() - start < 30
     found = [i for i, finding in enumerate(findings) if finding.changes]
     assert set(range(0, 5000, 100)) <= set(found)
@@ -239,7 +240,7 @@ def project(tmp_path_factory):
 
 def run(project, *arguments, machine="box"):
     with contextlib.chdir(project.folder):
-        return CliRunner().invoke(cli.main, ["history", "--machine", machine, *arguments], catch_exceptions=False)
+        return CliRunner().invoke(commands.main, ["history", "--machine", machine, *arguments], catch_exceptions=False)
 
 
 def told(project, *arguments, **more):
@@ -389,17 +390,17 @@ def event(kind, change, params, between=1, unbuilt=0, environment="env", noise=0
     where = commits[change[1]], commits[change[2]], commits[change[0]], between, unbuilt
     before, after = change[3:]
     ratio = after / before
-    found = steps.Change(kind, change[0] - 1, *change[:3], before, after, ratio, ratio * 0.98, ratio * 1.02, 1e-9)
+    found = change_points.Change(kind, change[0] - 1, *change[:3], before, after, ratio, ratio * 0.98, ratio * 1.02, 1e-9)
     return history.Event("conv2d.Layers.time_conv2d", params, environment, "seconds", noise, found, *where)
 
 
 def made():
     events = (
-        event(steps.STEP, (7, 6, 7, 1e-3, 1.2e-3), ("'cpu.shift'", "'a'")),
-        event(steps.STEP, (7, 5, 7, 1e-6, 1.1e-6), ("'cpu.shift'", "'[red]b[/red]'"), 2, 1, "other"),
-        event(steps.STEP, (9, 8, 9, 1.0, 0.5), ("'cpu.torch'", "'a'"), noise=0.2),
-        event(steps.DRIFT, (10, 0, 11, 1e-3, 1.05e-3), ("'cpu.torch'", "'b'"), 11),
-        event(steps.ALONE, (11, 10, 11, 1e-3, 1.5e-3), ("'im2col.strided'", "'b'")),
+        event(change_points.STEP, (7, 6, 7, 1e-3, 1.2e-3), ("'cpu.shift'", "'a'")),
+        event(change_points.STEP, (7, 5, 7, 1e-6, 1.1e-6), ("'cpu.shift'", "'[red]b[/red]'"), 2, 1, "other"),
+        event(change_points.STEP, (9, 8, 9, 1.0, 0.5), ("'cpu.torch'", "'a'"), noise=0.2),
+        event(change_points.DRIFT, (10, 0, 11, 1e-3, 1.05e-3), ("'cpu.torch'", "'b'"), 11),
+        event(change_points.ALONE, (11, 10, 11, 1e-3, 1.5e-3), ("'im2col.strided'", "'b'")),
     )
     commits = tuple(history.Commit(f"{n:08d}".ljust(40, "a"), "") for n in range(12))
     unbuilt = ((history.Commit("00000006" + "a" * 32, "Subject of commit 6"), "the compiler says no"),)

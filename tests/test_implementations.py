@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 import impls
-from benchmarks import oracle
-from benchmarks.problems import Problem
+from benchmarks.workloads import oracle
+from benchmarks.workloads.problems import Problem
 
 # A Python step for every output, product or tap.
 INTERPRETED = {"cpu.cython_untyped", "cpu.loops", "cpu.sliced_loops", "im2col.naive", "im2col.recursive"}

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from benchmarks import inputs, oracle
-from benchmarks.problems import Problem, load_set
+from benchmarks.workloads import inputs, oracle
+from benchmarks.workloads.problems import Problem, load_set
 
 
 @pytest.fixture(autouse=True)

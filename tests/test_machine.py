@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from convbench import machine
+from convbench.asv import machine
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def test_without_the_libraries_of_the_commands_they_say_what_brings_them():
 
 
 def test_a_fault_of_ours_is_not_worded_as_a_missing_library():
-    done = begin("table", code="sys.modules['convbench.plan'] = None")
+    done = begin("table", code="sys.modules['convbench.run.plan'] = None")
     assert "Traceback" in done.stderr
 
 
@@ -34,7 +34,7 @@ def test_output_that_finds_no_room_is_one_sentence():
 
 
 def test_a_terminal_of_few_signs_gets_others():
-    code = "from convbench import cli; cli.show_table.callback = lambda **_: print('1 ± 2')"
+    code = "from convbench.cli import commands; commands.show_table.callback = lambda **_: print('1 ± 2')"
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = begin("table", code=code, stdout=subprocess.PIPE, env=environment)
     assert (done.returncode, done.stdout, done.stderr) == (0, "1 ? 2\n", "")

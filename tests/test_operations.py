@@ -12,10 +12,10 @@ from test_oracle import MODES, mode, some
 from torch.nn import functional
 
 import impls
-from benchmarks import inputs, operations, oracle
-from benchmarks.operations import OPERATIONS
-from benchmarks.oracle import WrongAnswer
-from benchmarks.problems import Problem, load_set
+from benchmarks.workloads import inputs, operations, oracle
+from benchmarks.workloads.operations import OPERATIONS
+from benchmarks.workloads.oracle import WrongAnswer
+from benchmarks.workloads.problems import Problem, load_set
 
 LABELS = ("n2c4h9w11k6r3s3p1g2", "n2c4h20w23k6r3s3t2p1g2", "n2c4h12w14k6r4s2p2x0d2g2", "n3c6h8w10k4r3s3t3g2")
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from torch.nn import functional
 
 import impls
-from benchmarks import oracle
-from benchmarks.oracle import WrongAnswer
-from benchmarks.problems import Problem
+from benchmarks.workloads import oracle
+from benchmarks.workloads.oracle import WrongAnswer
+from benchmarks.workloads.problems import Problem
 
 correlate2d = pytest.importorskip("scipy.signal", reason="SciPy is the second opinion").correlate2d
 MODES = ("whole", "sampled")

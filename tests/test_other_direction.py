@@ -14,7 +14,7 @@ from test_implementations import LAYOUTS, UNIT, calls, layouts, spread
 from torch.nn import functional
 
 import impls
-from benchmarks import oracle
+from benchmarks.workloads import oracle
 
 TRANSPOSE, BACKWARD = "conv_transpose2d", "conv2d_backward"
 EVERY = [(operation, name) for operation in (TRANSPOSE, BACKWARD) for name in impls.names(operation, "cpu")]

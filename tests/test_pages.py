@@ -31,8 +31,9 @@ from published import (
     benchmark,
 )
 
-from convbench import dashboard, figures, pages
-from convbench.pages import changes, document, render
+from convbench import pages
+from convbench.common import numbers
+from convbench.pages import changes, dashboard, document, render
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed: pip install pillow")
 
@@ -95,7 +96,7 @@ def test_every_number_is_that_of_the_results(published, opened):
         assert found == expected
         for spot in spots.all():
             number, unit, *_ = spot.locator("span").first.inner_text().split()
-            scale = {name: size for size, name in figures.UNITS["seconds"]}[unit]
+            scale = {name: size for size, name in numbers.UNITS["seconds"]}[unit]
             assert float(number) * scale == pytest.approx(float(spot.get_attribute("data-value")), rel=0.05)
 
 

@@ -9,10 +9,11 @@ from gpu_stand_ins import cupy_on_numpy, replaced
 from test_gallery import run
 
 import impls
-from benchmarks import curves, preprocessing, stages
-from benchmarks.curves import Curve
-from benchmarks.preprocessing import Frames
-from benchmarks.stages import Bar
+from benchmarks.pictures import curves, stages
+from benchmarks.pictures.curves import Curve
+from benchmarks.pictures.stages import Bar
+from benchmarks.workloads import jpegs
+from benchmarks.workloads.jpegs import Frames
 
 Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed: pip install pillow")
 
@@ -79,7 +80,7 @@ def test_every_implementation_has_stages():
 @pytest.mark.parametrize("name", ["gpu.cupy", "gpu.cupy_batched"])
 def test_on_a_device_transfers_stand_apart(name):
     frames = Frames(2, 48, 64, 24, 32, 16)
-    given = preprocessing.jpegs(frames), preprocessing.regions(frames), preprocessing.WEIGHT, preprocessing.THRESHOLD, 16
+    given = jpegs.jpegs(frames), jpegs.regions(frames), jpegs.WEIGHT, jpegs.THRESHOLD, 16
     with replaced(cupy_on_numpy()):
         function = impls.load(name, "preprocess")
         (bar,) = next(stages.measure({(name, 2): functools.partial(function, *given)}))

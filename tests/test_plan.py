@@ -9,7 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from convbench import plan, results
+from convbench.run import plan
+from convbench.stored import results
 
 IMPLEMENTATIONS = ["'cpu.loops'", "'cpu.shift'", "'cpu.torch'", "'gpu.torch'"]
 CONV, THREADS, STARTUP, CEILINGS = (

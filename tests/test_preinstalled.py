@@ -48,7 +48,7 @@ def ran(tmp_path_factory):
     made = Sample(folder)
     conf = json.loads((folder / "asv.conf.json").read_text())
     del conf["matrix"]
-    conf |= {"environment_type": "preinstalled", "plugins": [".convbench.preinstalled"]}
+    conf |= {"environment_type": "preinstalled", "plugins": [".convbench.asv.preinstalled"]}
     made.write({"asv.gpu.conf.json": json.dumps(conf), "benchmarks/speed.py": SUITE})
     made.commits = [made.commit({"sample/__init__.py": CODE.format(seconds=seconds)}) for seconds in (0.1, 0.2)]
     with pytest.MonkeyPatch.context() as patch:

@@ -16,8 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import impls
-from benchmarks import cell, oracle, preprocessing
-from benchmarks.preprocessing import Frames, Preprocess
+from benchmarks.harness import cell
+from benchmarks.workloads import jpegs, oracle
+from benchmarks.workloads.jpegs import Frames, Preprocess
 from impls.preprocess import jpeg as markers
 from impls.preprocess.arguments import MEAN, STD, Region, fit
 
@@ -586,7 +587,7 @@ def test_a_problem_is_its_label():
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 5))
 @settings(max_examples=30, deadline=None)
 def test_regions_lie_inside_their_images(height, width, n):
-    for top, left, *size in preprocessing.regions(Frames(n, 40, 40, height, width, 8)):
+    for top, left, *size in jpegs.regions(Frames(n, 40, 40, height, width, 8)):
         assert size == [height, width]
         assert 0 <= top <= 40 - height
         assert 0 <= left <= 40 - width

@@ -10,14 +10,14 @@ import click
 import pytest
 
 import impls
-from benchmarks import jit
-from convbench import private
+from benchmarks.commands import jit_names
+from convbench.common import private_folder
 from impls import private_cache
 
 ROOT = Path(__file__).parents[1]
 NOBODY = 65534
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
-BOTH = [(private.folder, click.ClickException), (private_cache.folder, impls.Unavailable)]
+BOTH = [(private_folder.folder, click.ClickException), (private_cache.folder, impls.Unavailable)]
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def a_file(top, _):
 @pytest.mark.parametrize(("folder", "refused"), BOTH)
 @pytest.mark.parametrize("plant", [open_to_others, of_another_user, a_link, a_file])
 def test_what_another_user_was_first_to_make_is_refused(cache, folder, refused, plant):
-    plant(cache / {private.folder: "convbench", private_cache.folder: "impls"}[folder], cache)
+    plant(cache / {private_folder.folder: "convbench", private_cache.folder: "impls"}[folder], cache)
     with pytest.raises(refused, match=str(cache)):
         folder("name")
 
@@ -142,18 +142,18 @@ def test_the_compiler_of_torch_keeps_to_a_folder_of_this_user(tmp_path):
 @pytest.fixture
 def listed(tmp_path, monkeypatch):
     path = tmp_path / "perf-1.map"
-    monkeypatch.setattr(jit, "_list", lambda: path)
+    monkeypatch.setattr(jit_names, "_list", lambda: path)
     monkeypatch.delenv("ONEDNN_JIT_PROFILE", raising=False)
     return path
 
 
 def test_a_list_of_kernels_is_asked_for_once_its_name_is_ours(listed):
     listed.write_text("of an earlier process")
-    jit.announce()
+    jit_names.announce()
     assert os.environ["ONEDNN_JIT_PROFILE"] == "2"
     assert listed.read_text() == ""
     listed.write_text("10 20 kernel of ours\n")
-    assert (16, 48, "kernel of ours (compiled at run time)") in jit.compiled()
+    assert (16, 48, "kernel of ours (compiled at run time)") in jit_names.compiled()
 
 
 @as_root
@@ -166,7 +166,7 @@ def test_a_list_that_another_user_has_made_is_neither_read_nor_written(listed, t
     else:
         listed.write_text(precious.read_text())
         os.chown(listed, NOBODY, NOBODY)
-    jit.announce()
+    jit_names.announce()
     assert "ONEDNN_JIT_PROFILE" not in os.environ
-    assert not any("theirs" in name for *_, name in jit.compiled())
+    assert not any("theirs" in name for *_, name in jit_names.compiled())
     assert precious.read_text() == "10 20 kernel of theirs\n"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from test_oracle import by_torch, some
 
-from benchmarks import oracle, problems
-from benchmarks.problems import Problem
+from benchmarks.workloads import oracle, problems
+from benchmarks.workloads.problems import Problem
 
 SETS = sorted(path.stem for path in problems.SETS.glob("*.toml"))
 

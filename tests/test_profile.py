@@ -18,10 +18,11 @@ import pytest
 from click.testing import CliRunner
 
 import impls
-from benchmarks import cell
-from benchmarks import profiling as suite_side
-from benchmarks.convolutions import Convolution
-from convbench import calltree, cli, profiling
+from benchmarks.commands import profile as suite_side
+from benchmarks.harness import cell
+from benchmarks.workloads.convolutions import Convolution
+from convbench.cli import commands
+from convbench.suite import call_tree, profiler
 
 ROOT = Path(__file__).parents[1]
 SMALL = "n1c1h7w7k1r3s3"
@@ -33,7 +34,7 @@ def convbench(*arguments, **environment):
     """The command; what it starts are processes of their own."""
     with contextlib.chdir(ROOT):
         words = ["profile", *map(str, arguments)]
-        done = CliRunner(env=environment).invoke(cli.main, words, catch_exceptions=False)
+        done = CliRunner(env=environment).invoke(commands.main, words, catch_exceptions=False)
     return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)
 
 
@@ -69,7 +70,7 @@ def sentence(done):
 def need(*options):
     for option in options:
         try:
-            profiling.require_tools(profiling.Outputs(**{option: Path("any")}))
+            profiler.require_tools(profiler.Outputs(**{option: Path("any")}))
         except click.ClickException as error:
             pytest.skip(error.message)
 
@@ -78,8 +79,8 @@ def profile_to(folder, name, problem, *options):
     """Files of all tools, by one command."""
     files = {option: folder / f"{option}.{kind}" for option, kind in TOOLS.items()}
     done = convbench(name, problem, *(f"--{option}={file}" for option, file in files.items()), *options)
-    if profiling.REFUSED in done.stderr:
-        pytest.skip(profiling.REFUSED)
+    if profiler.REFUSED in done.stderr:
+        pytest.skip(profiler.REFUSED)
     assert (done.returncode, done.stderr) == (0, "")
     assert sorted(folder.iterdir()) == sorted(files.values())
     lines = [line.partition(": ")[2] for line in done.stdout.splitlines()]
@@ -161,7 +162,7 @@ def test_the_tree_names_what_is_inside(name):
     title, cost, empty, heading, first, *_ = done.stdout.splitlines()
     assert title == f"conv2d by {name} on {SMALL}, float32, 1 thread: 20 calls under cProfile"
     assert re.match(r"[\d.]+ [mun]?s a call under the profiler, [\d.]+ [mun]?s without it: ", cost)
-    assert (empty, heading.split()) == ("", list(calltree.TITLES))
+    assert (empty, heading.split()) == ("", list(call_tree.TITLES))
     checked = r"checker\.<locals>\.conv2d \(impls/conv2d/arguments"  # in Python where nothing is compiled
     assert re.match(rf" +20 .* 100 %  ({checked}|conv2d \(impls/conv2d/[a-z0-9]+/\w+)\.py:\d+\)", first)
     assert " conv2d (impls/conv2d/" in done.stdout
@@ -273,8 +274,8 @@ def test_a_wrong_answer_has_no_profile(tmp_path):
 )
 def test_a_missing_tool_is_named_with_its_cure(monkeypatch, tmp_path, option, tool, cure):
     there = "gprof2dot" if tool == "Graphviz's dot" else ""
-    monkeypatch.setattr(profiling.importlib.util, "find_spec", lambda name: name == there or None)
-    monkeypatch.setattr(profiling.shutil, "which", lambda *_, **__: None)
+    monkeypatch.setattr(profiler.importlib.util, "find_spec", lambda name: name == there or None)
+    monkeypatch.setattr(profiler.shutil, "which", lambda *_, **__: None)
     said = sentence(convbench("cpu.loops", SMALL, f"--{option}", tmp_path / "file"))
     assert said.startswith(f"--{option} needs {tool}, which is not installed: {cure}")
     assert list(tmp_path.iterdir()) == []
@@ -291,14 +292,14 @@ def tool(monkeypatch, tmp_path, script):
     path = tmp_path / "py-spy"
     path.write_text(f'#!/bin/sh\nwhile [ "$1" != --output ]; do shift; done\n{script}\n')
     path.chmod(0o755)
-    monkeypatch.setattr(profiling, "_py_spy", lambda: str(path))
+    monkeypatch.setattr(profiler, "_py_spy", lambda: str(path))
 
 
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        ("echo Permission Denied: Try again with sudo >&2; exit 1", profiling.REFUSED),
-        ("echo 'Error: Operation not permitted (os error 1)' >&2; exit 1", profiling.REFUSED),
+        ("echo Permission Denied: Try again with sudo >&2; exit 1", profiler.REFUSED),
+        ("echo 'Error: Operation not permitted (os error 1)' >&2; exit 1", profiler.REFUSED),
         (
             "echo; echo 'Error: it broke' >&2; echo 'Stack backtrace:' >&2; exit 7",
             "py-spy ended with status 7: Error: it broke",
@@ -310,23 +311,23 @@ def tool(monkeypatch, tmp_path, script):
 def test_what_py_spy_cannot_do(monkeypatch, tmp_path, script, words):
     tool(monkeypatch, tmp_path, script)
     with pytest.raises(click.ClickException) as caught:
-        profiling.sample(1, 0.1, tmp_path / "a.svg")
+        profiler.sample(1, 0.1, tmp_path / "a.svg")
     assert caught.value.message.startswith(words)
 
 
 @pytest.mark.parametrize(("seconds", "rate"), [(0.1, 100), (9, 100), (10, 90), (100, 9), (5000, 1)])
 def test_no_more_stacks_than_can_be_drawn(monkeypatch, tmp_path, seconds, rate):
     commands = []
-    monkeypatch.setattr(profiling, "_tool", lambda command: commands.append(command))
+    monkeypatch.setattr(profiler, "_tool", lambda command: commands.append(command))
     (tmp_path / "a.svg").write_text('total_samples="7"')
-    assert profiling.sample(1, seconds, tmp_path / "a.svg") == 7
+    assert profiler.sample(1, seconds, tmp_path / "a.svg") == 7
     assert commands[0][commands[0].index("--rate") + 1] == str(rate)
 
 
 @pytest.mark.parametrize("option", TOOLS)
 @pytest.mark.parametrize("path", ["/proc/none/a", "missing/folder/a"])
 def test_a_file_that_cannot_be_written(monkeypatch, option, path):
-    monkeypatch.setattr(profiling, "require_tools", lambda outputs: None)
+    monkeypatch.setattr(profiler, "require_tools", lambda outputs: None)
     assert sentence(convbench("cpu.loops", SMALL, f"--{option}", path)).startswith(f"cannot write to {path}: ")
 
 
@@ -356,7 +357,7 @@ def test_interrupted_nothing_is_left(tmp_path, number, whom):
         time.sleep(0.05)
     children = parent.children(recursive=True) if process.poll() is None else []
     time.sleep(1)  # by now py-spy is sampling, or has been refused
-    if process.poll() is not None and profiling.REFUSED in (said := finish(process).stderr):
+    if process.poll() is not None and profiler.REFUSED in (said := finish(process).stderr):
         pytest.skip(said)
     assert any("py-spy" in child.name() for child in children)
     whom(process.pid, number)

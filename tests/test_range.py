@@ -14,7 +14,9 @@ import pytest
 from gate_projects import BACKEND, Sample
 from test_run import convbench, left_running, start
 
-from convbench import commits, project, results, store
+from convbench.asv import commits, project
+from convbench.common import atomic_write
+from convbench.stored import results
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -268,4 +270,4 @@ def test_the_first_few_commits_show_the_shape_of_the_whole(count):
     ],
 )
 def test_a_reason_is_kept_without_its_places(said, kept):
-    assert store.without_places(said) == kept
+    assert atomic_write.without_places(said) == kept

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 import impls
-from benchmarks import cell, oracle, reading, tiles
-from benchmarks.reading import Batch, ColdPages, ReadBatch
+from benchmarks.harness import cell
+from benchmarks.workloads import eurosat, oracle
+from benchmarks.workloads import tiles as reading
+from benchmarks.workloads.tiles import Batch, ColdPages, ReadBatch
 
 NAMES = impls.names("read_batch")
 
@@ -116,7 +118,7 @@ def test_a_batch_that_is_remembered_is_found():
 
 
 def test_a_folder_of_ones_own(tmp_path, monkeypatch):
-    tiles.make(tmp_path, 41, seed=1)
+    eurosat.make(tmp_path, 41, seed=1)
     monkeypatch.setenv("CONVBENCH_EUROSAT", str(tmp_path))
     made = ReadBatch("read_batch", Batch(3)).check(load("cpu.rasterio"), {"pool": 1})
     assert str(tmp_path) in made.call.args[0][0]
@@ -128,7 +130,7 @@ def test_a_folder_of_ones_own(tmp_path, monkeypatch):
 
 
 def test_a_folder_with_too_few_is_a_reason_to_skip(tmp_path, monkeypatch):
-    tiles.make(tmp_path, 4)
+    eurosat.make(tmp_path, 4)
     monkeypatch.setenv("CONVBENCH_EUROSAT", str(tmp_path))
     with pytest.raises(cell.Skip, match=r"no input: folder .* holds 4 tiles, not 41"):
         cell.prepare("cpu.rasterio", Batch(3), operation="read_batch")

@@ -14,7 +14,9 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from convbench import cli, plan, results
+from convbench.cli import commands
+from convbench.run import plan
+from convbench.stored import results
 
 # asv's own order; a row may end early.
 COLUMNS = [
@@ -494,7 +496,7 @@ def store(project, rows, known, **more):
 
 
 def show(*arguments):
-    return CliRunner().invoke(cli.main, ["table", *arguments], catch_exceptions=False)
+    return CliRunner().invoke(commands.main, ["table", *arguments], catch_exceptions=False)
 
 
 def test_another_suite_is_shown(project):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from convbench import results, roofline
+from convbench.stored import results, roofline
 
 KIB, MIB = 2**10, 2**20
 NAN = math.nan

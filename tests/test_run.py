@@ -12,8 +12,8 @@ import psutil
 import pytest
 from test_commits import commit, git
 
-from convbench import measure
-from convbench import results as stored
+from convbench.run import classes
+from convbench.stored import results as stored
 
 SIGNALS = [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
 SUITE = """
@@ -230,7 +230,7 @@ def test_a_cell_that_fails_in_one_process_of_two_has_no_time(tmp_path):
     known = {name: {"params": params, "param_names": ["implementation", "size"], "version": "1", "unit": "seconds"}}
     failed = [c for c, line in stored.side_lines(stored.side_file(path)).items() if line["status"] == "failed"]
     assert failed == [(name, ("'b'", "1"))]
-    measure._strike(path, failed)
+    classes._strike(path, failed)
     struck = json.loads(path.read_text())["results"][name]
     assert [column[2] for column in (struck[0], struck[3], struck[4])] == [None] * 3
     assert struck[0][:2] == [1.0, 2.0]

@@ -9,7 +9,7 @@ import pytest
 from gate_projects import Sample
 from test_run import convbench, start
 
-from convbench import salvage
+from convbench.run import recover
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -43,7 +43,7 @@ def test_finished_cells_of_a_class_that_was_cut_short_are_kept(tmp_path):
     made = Sample(tmp_path / "project")
     conf = json.loads((made.folder / "asv.conf.json").read_text())
     del conf["matrix"]
-    conf |= {"environment_type": "preinstalled", "plugins": [".convbench.preinstalled"]}
+    conf |= {"environment_type": "preinstalled", "plugins": [".convbench.asv.preinstalled"]}
     made.write({"asv.conf.json": json.dumps(conf), "benchmarks/speed.py": SUITE.format(pace=str(tmp_path / "pace"))})
     made.commit({"sample/__init__.py": "x = 1\n"})
     (tmp_path / "pace").write_text("60")
@@ -72,4 +72,4 @@ def test_a_cell_is_finished_when_all_its_rounds_are(tmp_path):
     lines += [ok | {"params": ["3"]}, ok | {"params": ["3"], "status": "failed"}]
     lines += [ok | {"params": ["4"], "status": "skipped"}] * 2
     (tmp_path / "side").write_text("\n".join(map(json.dumps, lines)) + '\n{"benchm')
-    assert set(salvage.finished(tmp_path / "side", 2)) == {("a", ("1",)), ("a", ("4",))}
+    assert set(recover.finished(tmp_path / "side", 2)) == {("a", ("1",)), ("a", ("4",))}

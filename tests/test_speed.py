@@ -18,10 +18,12 @@ from test_commits import commit, git
 from test_goals import line
 from test_run import left_running
 
-from convbench import cli, machine, speed
+from convbench.asv import machine
+from convbench.cli import commands
+from convbench.speed import measure
 
 ROOT = Path(__file__).parents[1]
-DOCS = f"# Speed\n\nProse above.\n\n{speed.BEGIN}\nold\n{speed.END}\n\nProse below.\n"
+DOCS = f"# Speed\n\nProse above.\n\n{measure.BEGIN}\nold\n{measure.END}\n\nProse below.\n"
 GOALS = """
 baseline = "copy"
 beside = []
@@ -61,7 +63,7 @@ def with_suite(folder, files):
 @pytest.fixture
 def project(tmp_path):
     """A project with this suite and goals of its own, everything committed."""
-    return with_suite(tmp_path / "project", {"benchmarks/speed.toml": GOALS, "docs/speed.md": DOCS})
+    return with_suite(tmp_path / "project", {"benchmarks/commands/speed.toml": GOALS, "docs/speed.md": DOCS})
 
 
 def stored(folder):
@@ -150,8 +152,8 @@ OTHERS |= dict.fromkeys(("wrong", "leaving"), _bare)
 
 def test_a_wrong_contender_has_no_time_and_one_that_ends_the_process_leaves_the_others(project):
     goals = GOALS.replace('ours = "cpu.shift"', 'ours = "leaving"', 1).replace('ours = "cpu.shift"', 'ours = "wrong"', 1)
-    (project / "benchmarks" / "speed.toml").write_text(goals)
-    with (project / "benchmarks" / "speed.py").open("a") as file:
+    (project / "benchmarks" / "commands" / "speed.toml").write_text(goals)
+    with (project / "benchmarks" / "commands" / "speed.py").open("a") as file:
         file.write(WRONG)
     commit(project, "wrong")
     done = finish(start(project))
@@ -179,7 +181,7 @@ def fake(project, monkeypatch):
         def __call__(self, *arguments):
             with contextlib.chdir(project):
                 self.asked = []
-                done = CliRunner(env=settings(project)).invoke(cli.main, ["speed", *arguments], catch_exceptions=False)
+                done = CliRunner(env=settings(project)).invoke(commands.main, ["speed", *arguments], catch_exceptions=False)
                 return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
 
         def ask(self, question, *_):
@@ -191,7 +193,7 @@ def fake(project, monkeypatch):
             yield {"facts": facts}
 
     found = Fake()
-    monkeypatch.setattr(speed.suite, "Kept", lambda _project, _verb: contextlib.nullcontext(found))
+    monkeypatch.setattr(measure.ask, "Kept", lambda _project, _verb: contextlib.nullcontext(found))
     monkeypatch.setattr(machine, "busy", lambda _seconds: None)
     monkeypatch.setattr(machine, "cores", lambda: found.cores)
     return found
@@ -290,7 +292,7 @@ def test_rows_that_are_not_measured_now_are_shown_from_where_they_were_last(fake
 def test_rows_that_are_judged_together_are_shown_from_where_all_of_them_were_measured(fake, project):
     """Though a later commit has measured one of them, for it cannot judge them."""
     goals = '[[overall]]\nname = "both"\nrows = ["first", "second"]\ngoals = [{ than = "copy", geomean = 1.0 }]\n'
-    (project / "benchmarks" / "speed.toml").write_text(GOALS + goals)
+    (project / "benchmarks" / "commands" / "speed.toml").write_text(GOALS + goals)
     commit(project, "together")
     fake()
     (project / "impls" / "kernel.py").write_text("speed = 1\n")
@@ -319,11 +321,11 @@ def test_half_a_line_is_passed_over_and_measured_anew(fake, project):
         path.write_text(text)
         fake()
         assert fake.asked == (ALL[3:] if text == whole[:-40] else [])
-        assert list(speed.read(path)) == ALL
+        assert list(measure.read(path)) == ALL
     path.write_bytes(whole.encode()[:-40] + b"\xff\0")
     fake()
     assert fake.asked == ALL[3:]
-    assert list(speed.read(path)) == ALL
+    assert list(measure.read(path)) == ALL
 
 
 def test_failed_contenders_and_new_ones_are_measured_again(fake, project):
@@ -334,7 +336,7 @@ def test_failed_contenders_and_new_ones_are_measured_again(fake, project):
     fake.times = {"copy": 1.0, "cpu.shift": 0.5, "cpu.new": 2.0}
     assert fake("--row", "first").returncode == 0
     assert fake.asked == ALL[:2]
-    goals = project / "benchmarks" / "speed.toml"
+    goals = project / "benchmarks" / "commands" / "speed.toml"
     goals.write_text(goals.read_text().replace("beside = []", 'beside = ["cpu.new"]'))  # not code: need not be committed
     assert fake("--row", "first").returncode == 0
     assert fake.asked == ALL[:2]
@@ -370,7 +372,7 @@ def test_times_with_huge_pages_are_kept_apart_and_not_published(fake, project, m
     assert "no times of commit" in sentence(fake("--report"))  # those of small pages are no answer
 
 
-@pytest.mark.parametrize("name", ["impls/kernel.py", "impls/new.py", "benchmarks/speed.py", "meson.build"])
+@pytest.mark.parametrize("name", ["impls/kernel.py", "impls/new.py", "benchmarks/commands/speed.py", "meson.build"])
 def test_what_is_not_committed_is_no_result(fake, project, name):
     (project / name).write_text("changed = True\n")
     said = sentence(fake())
@@ -431,7 +433,7 @@ def test_what_was_disturbed_is_measured_again_when_asked_for(fake, project, monk
     assert fake.asked == []
 
 
-@pytest.mark.parametrize("content", [None, "no marks", f"{speed.BEGIN}\n", f"{speed.END}{speed.BEGIN}"])
+@pytest.mark.parametrize("content", [None, "no marks", f"{measure.BEGIN}\n", f"{measure.END}{measure.BEGIN}"])
 def test_a_page_without_a_place_for_the_report(fake, project, content):
     page = project / "docs" / "speed.md"
     page.unlink() if content is None else page.write_text(content)
@@ -479,5 +481,5 @@ def test_a_suite_without_goals(tmp_path):
     git(tmp_path, "init", "--quiet")
     commit(tmp_path, "first")
     with contextlib.chdir(tmp_path):
-        done = CliRunner(env=settings(tmp_path)).invoke(cli.main, ["speed"], catch_exceptions=False)
-    assert done.stderr == "Error: this suite has no goals: benchmarks/speed.toml is not there\n"
+        done = CliRunner(env=settings(tmp_path)).invoke(commands.main, ["speed"], catch_exceptions=False)
+    assert done.stderr == "Error: this suite has no goals: benchmarks/commands/speed.toml is not there\n"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import impls
-from benchmarks import cell
-from benchmarks.operations import OPERATIONS
+from benchmarks.harness import cell
+from benchmarks.workloads.operations import OPERATIONS
 
 ROOT = Path(__file__).parents[1]
 CPU = {operation: impls.names(operation, "cpu") for operation in OPERATIONS}
@@ -164,7 +164,7 @@ import numpy as np
 assert {"torch", "numba", "scipy"} <= set(sys.modules), "the parent imported nothing"
 import numba, torch
 import impls
-from benchmarks import threads
+from benchmarks.timing import threads
 
 image = np.ones((1, 8, 64, 64), np.float32)
 weight = np.ones((8, 8, 3, 3), np.float32)
@@ -205,7 +205,7 @@ def test_a_pool_that_does_not_follow_fails_the_cell(pool, monkeypatch):
     code = f"""
 import sys, types
 sys.path.append(".")
-from benchmarks import threads
+from benchmarks.timing import threads
 stubborn = types.SimpleNamespace(
     set_num_threads=lambda n: None, get_num_threads=lambda: 7, setNumThreads=lambda n: None, getNumThreads=lambda: 7,
     config=types.SimpleNamespace(NUMBA_NUM_THREADS=8),
@@ -226,7 +226,7 @@ import sys
 sys.path.append(".")
 import json, numba, torch, impls
 impls.load("cpu.cython_direct")
-from benchmarks import threads
+from benchmarks.timing import threads
 threads.confine(1)
 print(json.dumps([threads.set_pools(1), threads.cores()]))
 """
@@ -268,7 +268,8 @@ def test_what_cannot_be_measured_after_the_preparation_is_left_out_and_not_faile
 import json, os, sys
 sys.path.append(".")
 from asv_runner.run import _run
-from benchmarks import conv2d, memory
+from benchmarks import conv2d
+from benchmarks.timing import memory
 def unreadable(field):
     raise OSError("no such mark")
 memory._resident = unreadable

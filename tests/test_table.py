@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from convbench import cli, layout, results, roofline, table
+from convbench.cli import commands
+from convbench.stored import results, roofline, table, torch_compare
 
 GOLDEN = Path(__file__).with_name("golden") / "table.txt"
 NAN = math.nan
@@ -349,7 +350,7 @@ def project(tmp_path, monkeypatch):
 
 
 def show(*arguments):
-    return CliRunner().invoke(cli.main, ["table", *arguments], catch_exceptions=False)
+    return CliRunner().invoke(commands.main, ["table", *arguments], catch_exceptions=False)
 
 
 @pytest.mark.usefixtures("project")
@@ -425,7 +426,7 @@ def compare(cells):
         "read_batch.Warm": {"param_names": ["implementation", "batch", "workers"]},
         MEMORY["benchmark"]: {"param_names": ["implementation", "problem"]},
     }
-    return layout.compare(frame(cells), known)
+    return torch_compare.compare(frame(cells), known)
 
 
 def test_the_layout_of_torch():

@@ -14,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_untrusted import COLUMNS
 
-from convbench import measure, progress, table, terminal
+from convbench.common import progress, terminal
+from convbench.run import classes
+from convbench.stored import table
 
 EVIL = "\x1b]0;title\x07\x1b[2J\x1b[1A\x9b2J\r\b\x00\u202egnp.exe"
 STYLES = re.compile(r"\x1b\[[0-9;]*m|\x1b\[\?25[lh]|\r\n")  # Rich's own: colours, and the cursor of a bar
@@ -47,7 +49,7 @@ def test_a_console_prints_no_control_and_reads_no_markup(color, style):
     assert printed.count("\n") == 2
 
 
-@pytest.mark.parametrize("make", [progress.bar, measure._progress])
+@pytest.mark.parametrize("make", [progress.bar, classes._progress])
 def test_a_bar_takes_a_parameter_for_what_it_is(make):
     """Markup that closes what was never opened ended the run."""
     out = io.StringIO()

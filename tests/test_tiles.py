@@ -8,15 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import tiles
+from benchmarks.workloads import eurosat
 
 tifffile = pytest.importorskip("tifffile", reason="tiles are made with tifffile")
 
 
 def test_made_tiles_look_like_eurosat(tmp_path):
-    paths = tiles.make(tmp_path, 23)
+    paths = eurosat.make(tmp_path, 23)
     assert len(set(paths)) == 23
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(tiles.CLASSES)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(eurosat.CLASSES)
     assert paths[0] == tmp_path / "AnnualCrop" / "AnnualCrop_1.tif"
     assert paths[21] == tmp_path / "Forest" / "Forest_3.tif"
     for i, path in enumerate(paths):
@@ -25,23 +25,23 @@ def test_made_tiles_look_like_eurosat(tmp_path):
             assert (page.shape, page.dtype, page.compression, page.planarconfig) == ((64, 64, 13), "uint16", 1, 1)
             assert (page.rowsperstrip, len(file.pages), file.byteorder) == (4, 1, "<")
             pixels = page.asarray()
-        assert np.array_equal(pixels, tiles.content(i))
+        assert np.array_equal(pixels, eurosat.content(i))
         assert pixels.min() >= 0
         assert pixels.max() < 6000
         # Neighbours are alike, bands and classes are not.
         assert np.abs(np.diff(pixels.astype(int), axis=0)).mean() < 0.2 * pixels.std()
-    means = np.array([tiles.content(i).mean(axis=(0, 1)) for i in range(10)])
+    means = np.array([eurosat.content(i).mean(axis=(0, 1)) for i in range(10)])
     assert means.std(axis=0).min() > 100
     assert means.std(axis=1).min() > 100
 
 
 def test_made_tiles_are_the_same_everywhere(tmp_path):
-    known = [tiles.content(i, seed) for i, seed in ((0, 0), (999, 0), (0, 1))]
+    known = [eurosat.content(i, seed) for i, seed in ((0, 0), (999, 0), (0, 1))]
     assert [hashlib.sha256(pixels.tobytes()).hexdigest()[:8] for pixels in known] == ["fec63caf", "67396e20", "2c5f43b4"]
-    few, many = tiles.make(tmp_path / "few", 3), tiles.make(tmp_path / "many", 12)
+    few, many = eurosat.make(tmp_path / "few", 3), eurosat.make(tmp_path / "many", 12)
     assert [path.read_bytes() for path in few] == [path.read_bytes() for path in many[:3]]
     times = [path.stat().st_mtime_ns for path in few]
-    more = tiles.make(tmp_path / "few", 5)
+    more = eurosat.make(tmp_path / "few", 5)
     assert [path.stat().st_mtime_ns for path in more[:3]] == times
 
 
@@ -52,13 +52,13 @@ def test_made_tiles_are_written_through_no_link(tmp_path, monkeypatch):
     (tmp_path / "AnnualCrop" / f"AnnualCrop_1.{os.getpid()}").symlink_to(secret)
     mask = os.umask(0o027)
     try:
-        (path,) = tiles.make(tmp_path, 1)
+        (path,) = eurosat.make(tmp_path, 1)
     finally:
         os.umask(mask)
     assert (secret.read_text(), path.is_symlink(), path.stat().st_mode & 0o777) == ("precious", False, 0o640)
-    monkeypatch.setattr(tiles, "_write", lambda file, _: file.write(b"II*") and 1 / 0)
+    monkeypatch.setattr(eurosat, "_write", lambda file, _: file.write(b"II*") and 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        tiles.make(tmp_path, 2)
+        eurosat.make(tmp_path, 2)
     assert list((tmp_path / "Forest").iterdir()) == []
 
 
@@ -66,21 +66,21 @@ def test_gdal_knows_where_they_lie(tmp_path):
     rasterio = pytest.importorskip("rasterio")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with rasterio.open(tiles.make(tmp_path, 1)[0]) as tile:
+        with rasterio.open(eurosat.make(tmp_path, 1)[0]) as tile:
             assert (tile.count, tile.shape, tile.dtypes[0], tile.interleaving.name) == (13, (64, 64), "uint16", "pixel")
             assert (tile.crs.to_epsg(), tile.res) == (32632, (10.0, 10.0))
 
 
 def test_real_tiles_are_taken_where_there_are_some(tmp_path, monkeypatch):
     monkeypatch.setenv("CONVBENCH_CACHE", str(tmp_path / "cache"))
-    made = tiles.tiles(4)
+    made = eurosat.tiles(4)
     assert all(Path(tmp_path, "cache") in path.parents for path in made)
-    assert tiles.tiles(4) == made != tiles.tiles(4, seed=1)
-    real = tiles.make(tmp_path / "EuroSAT", 12)
+    assert eurosat.tiles(4) == made != eurosat.tiles(4, seed=1)
+    real = eurosat.make(tmp_path / "EuroSAT", 12)
     monkeypatch.setenv("CONVBENCH_EUROSAT", str(tmp_path / "EuroSAT"))
-    assert tiles.tiles(5) == sorted(real)[:5]
+    assert eurosat.tiles(5) == sorted(real)[:5]
     with pytest.raises(ValueError, match=r"^folder .*EuroSAT, which CONVBENCH_EUROSAT names, holds 12 tiles, not 13$"):
-        tiles.tiles(13)
+        eurosat.tiles(13)
     monkeypatch.setenv("CONVBENCH_EUROSAT", str(tmp_path / "nowhere"))
     with pytest.raises(ValueError, match=r"^folder .*nowhere holds no tiles: no file below it is called \.tif$"):
-        tiles.tiles(1)
+        eurosat.tiles(1)

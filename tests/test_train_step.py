@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import impls
-from benchmarks import cell, digits, inputs, oracle, training
-from benchmarks.training import Training, TrainStep
+from benchmarks.harness import cell
+from benchmarks.workloads import digits, inputs, oracle, training
+from benchmarks.workloads.training import Training, TrainStep
 
 torch = pytest.importorskip("torch", reason="the networks are torch's")
 pytest.importorskip("sklearn", reason="the digits ship with scikit-learn")

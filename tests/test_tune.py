@@ -21,19 +21,21 @@ from test_commits import commit, git
 from test_speed import with_suite
 
 import impls
-from benchmarks import draw, tuning
-from benchmarks.problems import Problem
-from convbench import goals, speed, suite
-from convbench import tune as tune_command
+from benchmarks.commands import tune as tuning
+from benchmarks.workloads import random_problems
+from benchmarks.workloads.problems import Problem
+from convbench.speed import goals, measure
+from convbench.speed import tuning as tune_command
+from convbench.suite import ask as suite
 from impls.conv2d import choice, tables
 
 
 @given(st.integers(0, 1000))
 def test_drawn_problems_are_those_of_their_seed(seed):
-    found = draw.draw(20, seed)
-    assert [p.label for p in found] == [p.label for p in draw.draw(20, seed)]
+    found = random_problems.draw(20, seed)
+    assert [p.label for p in found] == [p.label for p in random_problems.draw(20, seed)]
     assert len({p.label for p in found}) == 20
-    assert all(draw.LEAST <= p.flops <= draw.MOST and Problem.parse(p.label) == p for p in found)
+    assert all(random_problems.LEAST <= p.flops <= random_problems.MOST and Problem.parse(p.label) == p for p in found)
 
 
 def write(tmp_path, monkeypatch, times, threads=1, instructions="avx9", processor="Maker 1 2"):
@@ -161,7 +163,7 @@ def test_what_all_others_contradict_is_measured_in_three_processes(tmp_path, mon
     def measure_all(project, known, store, keys, again, console, process=1):
         for label, _ in keys:
             seconds = {"a": 1.0, "b": 1.5} if (label, process) == ("odd", 1) else {"a": 4.0, "b": 2.0}
-            speed._append(store.path, line(label, process, **seconds))
+            measure._append(store.path, line(label, process, **seconds))
         measured.append((process, [label for label, _ in keys]))
         return 0
 
@@ -184,10 +186,10 @@ def test_what_all_others_contradict_is_measured_in_three_processes(tmp_path, mon
         "threads": [1],
         "contenders": ["a", "b"],
     }
-    store = speed.Store(tmp_path / "tune.jsonl", "box", "commit 01234567", "convbench tune")
+    store = measure.Store(tmp_path / "tune.jsonl", "box", "commit 01234567", "convbench tune")
     monkeypatch.setattr(tune_command, "_settings", lambda project: {**chosen, "table": "auto.toml"})
-    monkeypatch.setattr(speed, "find_store", lambda *_: store)
-    monkeypatch.setattr(speed, "measure_all", measure_all)
+    monkeypatch.setattr(measure, "find_store", lambda *_: store)
+    monkeypatch.setattr(measure, "measure_all", measure_all)
     monkeypatch.setattr(suite, "ask", ask)
     said = tune_command.run(SimpleNamespace(work=tmp_path), None, False, Console(quiet=True))
     assert measured == [(1, ["even", "odd", "other"]), (2, ["odd"]), (3, ["odd"])]
@@ -216,7 +218,9 @@ contenders = ["cpu.cython_direct", "cpu.cython_packed"]
 def project(tmp_path):
     """A project with this suite, something small to tune and no table, everything committed."""
     problems = "".join(f'[[problem]]\nlabel = "{one}"\n' for one in LABELS)
-    folder = with_suite(tmp_path / "project", {"benchmarks/tune.toml": SETTINGS, "benchmarks/sets/mnist.toml": problems})
+    folder = with_suite(
+        tmp_path / "project", {"benchmarks/commands/tune.toml": SETTINGS, "benchmarks/workloads/sets/mnist.toml": problems}
+    )
     (folder / "impls" / "conv2d" / "cpu").mkdir(parents=True)
     return folder
 
@@ -267,15 +271,15 @@ def test_a_line_says_who_is_fastest(seconds, said):
     ]
     row = goals.Row("tune", "", "a", ("n1c1h9w9k1r3s3",), (), "a", 0.1, also=("b",))
     line = {"problem": "n1c1h9w9k1r3s3", "threads": 1, "cells": cells}
-    assert speed._summary(goals.Goals((row,)), line) == said
+    assert measure._summary(goals.Goals((row,)), line) == said
 
 
 @pytest.mark.parametrize(("text", "said"), [(None, "is not there"), ("table = ", "cannot be read")])
 def test_a_suite_with_nothing_to_tune(project, text, said):
-    path = project / "benchmarks" / "tune.toml"
+    path = project / "benchmarks" / "commands" / "tune.toml"
     path.unlink() if text is None else path.write_text(text)
     _, err = (process := tune(project)).communicate(timeout=120)
     assert process.returncode == 1
     assert err.startswith("Error: ")
-    assert "benchmarks/tune.toml" in err
+    assert "benchmarks/commands/tune.toml" in err
     assert said in err

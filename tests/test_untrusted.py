@@ -12,7 +12,10 @@ from gate_projects import Sample
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from convbench import asv_files, cli, project, results, untrusted
+from convbench.asv import files, project
+from convbench.cli import commands
+from convbench.common import untrusted
+from convbench.stored import results
 
 SUITE = {
     "b.T.time_x": {
@@ -96,7 +99,7 @@ SCRIPT = """
 import json, resource, sys
 from click.testing import CliRunner
 resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
-from convbench import cli
+from convbench.cli import commands as cli
 for command in json.loads(sys.argv[1]):
     done = CliRunner().invoke(cli.main, command)
     print(json.dumps([done.exit_code, repr(done.exception), done.stdout, done.stderr]))
@@ -146,7 +149,7 @@ def test_compare_never_says_slower_for_a_bad_file(suite, case, monkeypatch):
     monkeypatch.chdir(suite.folder)
     try:
         path.write_bytes(BAD[case].replace(b"a" * 40, suite.hashes[1].encode()))
-        done = CliRunner().invoke(cli.main, ["compare", "HEAD~1", "HEAD"])
+        done = CliRunner().invoke(commands.main, ["compare", "HEAD~1", "HEAD"])
     finally:
         path.write_bytes(good)
     assert done.exit_code == 2, done.exception
@@ -171,7 +174,7 @@ def test_values_of_any_size_are_shown(suite, values, command, monkeypatch, tmp_p
         whole = json.loads(text)
         whole["results"]["b.T.time_x"] = [both, PARAMS, "1", 1.8e12, 1, [0.0, 5e-324], [1.7e308, 1.7e308], None]
         (folder / f"{commit[:8]}-env.json").write_text(json.dumps(whole))
-    done = CliRunner().invoke(cli.main, command)
+    done = CliRunner().invoke(commands.main, command)
     assert done.exception is None or isinstance(done.exception, SystemExit)
     assert done.exit_code in (0, 4)
 
@@ -186,7 +189,7 @@ def test_a_bad_machine_or_list_of_benchmarks_does_not_end_asv_publish(suite, tmp
     for name, make in {"pipe": os.mkfifo, "device": lambda path: path.symlink_to("/dev/zero")}.items():
         (folder := tmp_path / "results" / name).mkdir()
         make(folder / "machine.json")
-    publish = [sys.executable, "-P", "-c", "from convbench import asv_pages; asv_pages.run()", "publish", "--no-pull"]
+    publish = [sys.executable, "-P", "-c", "from convbench.asv import safe_pages; safe_pages.run()", "publish", "--no-pull"]
     done = subprocess.run(publish, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 0, done.stderr
     assert "b.T.time_x" in json.loads((tmp_path / "html" / "index.json").read_text())["benchmarks"]
@@ -196,8 +199,8 @@ def test_a_bad_machine_or_list_of_benchmarks_does_not_end_asv_publish(suite, tmp
 
 def test_what_is_a_mistake_of_ours_does_not_end_with_1_either(suite, monkeypatch):
     monkeypatch.chdir(suite.folder)
-    monkeypatch.setattr("convbench.compare.show", lambda *_: [][0])
-    done = CliRunner().invoke(cli.main, ["compare", "HEAD~1", "HEAD"])
+    monkeypatch.setattr("convbench.stored.compare.show", lambda *_: [][0])
+    done = CliRunner().invoke(commands.main, ["compare", "HEAD~1", "HEAD"])
     assert (done.exit_code, "IndexError" in done.stderr) == (2, True)
 
 
@@ -235,11 +238,11 @@ anything = st.recursive(
 )
 
 
-@given(st.sampled_from(sorted(asv_files.DECLARED)), anything)
+@given(st.sampled_from(sorted(files.DECLARED)), anything)
 def test_what_another_suite_declares_otherwise_is_left_out(key, value):
     entry = {**SUITE["b.T.time_x"], key: value}
-    (found,) = asv_files.benchmarks({"b.T.time_x": entry}).values()
-    assert key not in found or asv_files.DECLARED[key](value)
+    (found,) = files.benchmarks({"b.T.time_x": entry}).values()
+    assert key not in found or files.DECLARED[key](value)
     assert {name: one for name, one in found.items() if name != key} == {k: v for k, v in entry.items() if k != key}
 
 
@@ -271,7 +274,7 @@ CONFIGURATIONS = {
 def test_a_configuration_that_is_none_is_named(tmp_path, monkeypatch, case):
     (tmp_path / "asv.conf.json").write_text(CONFIGURATIONS[case])
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(cli.main, ["table"])
+    done = CliRunner().invoke(commands.main, ["table"])
     assert done.exit_code == 1
     assert done.stderr.startswith("Error: asv.conf.json is no configuration of asv: ")
     assert done.stderr.count("\n") == 1

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from convbench import untrusted
+from convbench.common import untrusted
 
 FILE = "convbench-accept.toml"
 LARGEST = 256 << 10  # bytes of it

@@ -10,9 +10,9 @@ from pathlib import Path
 from asv.console import log
 from asv.publishing import OutputPublisher
 
-from convbench import asv_pages
+from convbench.asv import safe_pages
 
-__all__ = ["Comparison", "asv_pages"]  # asv takes both publishers as soon as they are imported
+__all__ = ["Comparison", "safe_pages"]  # asv takes both publishers as soon as they are imported
 
 
 class Comparison(OutputPublisher):

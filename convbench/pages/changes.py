@@ -10,7 +10,8 @@ from urllib.parse import quote, urlencode
 
 from asv.util import is_na
 
-from convbench import figures, plan
+from convbench.common import numbers
+from convbench.run import plan
 
 FEWEST = 2  # commits on either side of a change: a step between two single ones may be noise
 MOST = 500  # changes on the page, the largest first; asv's own regressions page has all that are for the worse
@@ -58,10 +59,10 @@ def _row(
     return {
         "cell": plan.spelling((benchmark["name"], params)),
         "machine": where.get("machine", ""),
-        "before": figures.quantity(before, unit),
-        "after": figures.quantity(after, unit),
+        "before": numbers.quantity(before, unit),
+        "after": numbers.quantity(after, unit),
         "ratio": after / before,
-        "ratio_text": figures.ratio(after / before),
+        "ratio_text": numbers.ratio(after / before),
         "commits": f"{last[:8]} to {first[:8]}",
         "link": f"index.html#{quote(benchmark['name'], safe='')}?{query}",
     }

@@ -1,6 +1,7 @@
 """All that the comparison page shows, as one object for JSON: results in, no HTML and no asv.
 
-Figures are written here, once, as people read them (convbench/figures.py); the page's script only picks and places them.
+Figures are written here, once, as people read them (convbench/common/numbers.py); the page's script only picks and
+places them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from convbench import figures, results, roofline, untrusted
+from convbench.common import numbers, untrusted
+from convbench.stored import results, roofline
 
 # A picture of the gallery: bytes of its file, and pixels, each of which is three bytes while it is read.
 LARGEST = 64 << 20
@@ -218,13 +220,13 @@ def _text(cell: Any) -> str:
     """The median with its spread, or the status."""
     if cell.status != "ok":
         return cell.status
-    return figures.with_spread(cell.value, cell.unit, cell.spread if pd.notna(cell.spread) else None)
+    return numbers.with_spread(cell.value, cell.unit, cell.spread if pd.notna(cell.spread) else None)
 
 
 def _rate(cell: Any) -> str:
     """Effective rate and share of the limit, where they are known."""
-    rate = f"{figures.significant(cell.effective_gflops, 3)} GFLOP/s" if pd.notna(cell.effective_gflops) else ""
-    share = figures.percent(cell.percent_of_limit / 100) if pd.notna(cell.percent_of_limit) else ""
+    rate = f"{numbers.significant(cell.effective_gflops, 3)} GFLOP/s" if pd.notna(cell.effective_gflops) else ""
+    share = numbers.percent(cell.percent_of_limit / 100) if pd.notna(cell.percent_of_limit) else ""
     return ", ".join(filter(None, (rate, share)))
 
 
@@ -234,22 +236,22 @@ def _details(cell: Any) -> str:
         return ""
     found = []
     if pd.notna(cell.q25) and pd.notna(cell.q75):
-        quartiles = [figures.quantity(value, cell.unit, 1e-3) for value in (cell.q25, cell.q75)]
+        quartiles = [numbers.quantity(value, cell.unit, 1e-3) for value in (cell.q25, cell.q75)]
         found.append(f"quartiles {quartiles[0]} and {quartiles[1]}")
     if isinstance(cell.samples, list):
         found.append(f"{len(cell.samples)} samples")
     if pd.notna(cell.effective_gflops):
-        found.append(f"{figures.significant(cell.effective_gflops, 3)} effective GFLOP/s")
+        found.append(f"{numbers.significant(cell.effective_gflops, 3)} effective GFLOP/s")
     if pd.notna(cell.percent_of_limit):
-        found.append(f"{figures.percent(cell.percent_of_limit / 100)} of the limit, which is {cell.bound}'s")
+        found.append(f"{numbers.percent(cell.percent_of_limit / 100)} of the limit, which is {cell.bound}'s")
     if cell.held_by == "overhead":
         found.append("held by overhead: hardly longer than its smallest problem")
     if pd.notna(cell.speedup):
-        found.append(f"{figures.ratio(cell.speedup, cell.speedup_spread)} the speed of {cell.baseline}")
+        found.append(f"{numbers.ratio(cell.speedup, cell.speedup_spread)} the speed of {cell.baseline}")
     if pd.notna(cell.relative_l2):
         found.append(f"relative L2 error {cell.relative_l2:.1e}")
     if pd.notna(cell.threads):
-        found.append(figures.many(int(cell.threads), "thread"))
+        found.append(numbers.many(int(cell.threads), "thread"))
     return "; ".join(found)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from convbench import content_policy
+from convbench.pages import content_policy
 
 HERE = Path(__file__).parent
 SCRIPTS = ("state.js", "table.js", "figures.js", "start.js")

@@ -1,0 +1,1 @@
+"""What `python -m benchmarks` does for `convbench` in the measured environment."""

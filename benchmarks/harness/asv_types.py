@@ -1,0 +1,124 @@
+"""The benchmark types of this suite, which asv_runner finds in front of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from asv_runner.benchmarks import benchmark_types
+from asv_runner.benchmarks.mark import SkipNotImplemented
+from asv_runner.benchmarks.time import TimeBenchmark
+from asv_runner.benchmarks.track import TrackBenchmark
+
+from benchmarks.harness.side_file import Line
+from benchmarks.timing import clock, cuda_clock
+
+
+class Skip(SkipNotImplemented):
+    """This cell has no time, for a reason that is no failure."""
+
+
+class _Recorded:
+    """Writes a line of the side file for every cell, whatever becomes of it.
+
+    The suite's classes prepare and check in setup() and leave a `cell` behind (benchmarks.workloads.tasks.Cell).
+    """
+
+    # What asv_runner's Benchmark, the other base of the types below, has.
+    name: str
+    _current_params: tuple
+    _setups: list[Callable]
+    _build_params: Callable[[], tuple]
+
+    def do_setup(self):
+        self.line = Line(self.name, [repr(value) for value in self._current_params])
+        try:
+            for setup in self._setups:
+                setup(*self._build_params())
+        except Skip as skip:
+            self._skip(skip)
+            return True
+        except Exception as error:
+            self._fail(error)
+            raise
+        return False
+
+    def do_run(self):
+        try:
+            return super().do_run()  # type: ignore[misc]
+        except Skip as skip:
+            self._skip(skip)
+            raise
+        except Exception as error:
+            self._fail(error)
+            raise
+
+    def _skip(self, skip):
+        self.line.close("skipped", str(skip))
+        print(f"skipped: {skip}")
+
+    def _fail(self, error):
+        self.line.close("failed", f"{type(error).__name__}: {error}")
+
+
+class CheckedTime(_Recorded, TimeBenchmark):
+    """Times a prepared cell in blocks, checks its last timed output, and returns samples as asv stores them.
+
+    asv's attributes keep their meaning: sample_time, warmup_time, repeat, number, rounds. What differs from asv's own
+    type: `setup` runs once and not before every call, and a wrong answer has no time.
+    """
+
+    name_regex = re.compile("^time_.+$")
+
+    def run(self, *params):
+        cell, repeat = self.func.__self__.cell, self.repeat or clock.Plan().repeat
+        least, most, enough = repeat if isinstance(repeat, (tuple, list)) else (int(repeat), int(repeat), 0.0)
+        warmup = clock.Plan().warmup_time if self.warmup_time < 0 else self.warmup_time
+        # By way of benchmark_timing, as in asv's own type: whoever wants other samples of a prepared cell replaces that.
+        samples, number = self.benchmark_timing(cell.block, least, most, enough, warmup, self.number, 1)
+        if cell.block.held_back:
+            cell.block.held_back = None
+            samples, number = self.benchmark_timing(cell.block, least, most, enough, warmup, self.number, 1)
+        reservation = cell.block.reservation()
+        if cell.block.held_back:
+            reservation = f"{reservation}, twice"
+        clocks = {"device": cuda_clock.facts(cell.arrays)} if cell.on_device else {}  # before it has had time to rest
+        facts = cell.verify(cell.block.output) | clocks
+        self.line.close(
+            "ok",
+            reservation,
+            samples=[float(f"{sample:.6g}") for sample in samples],
+            number=number,
+            called=round(cell.called + self.called + facts.pop("called", 0.0), 6),
+            threads=cell.threads,
+            **facts,
+        )
+        return {"samples": samples, "number": number}
+
+    def benchmark_timing(self, timer, min_repeat, max_repeat, max_time, warmup_time, number, min_run_count):
+        plan = clock.Plan(self.sample_time, warmup_time, (min_repeat, max_repeat, max_time), number)
+        measured = clock.measure(timer, plan)
+        self.called = measured.called
+        return measured.samples, measured.number
+
+
+class CheckedTrack(_Recorded, TrackBenchmark):
+    """A figure that is not a time, with its line in the side file."""
+
+    def run(self, *params):
+        value = super().run(*params)
+        cell = self.func.__self__.cell
+        facts = cell.verify(cell.block.output)
+        called = cell.called + facts.pop("called", 0.0)
+        self.line.close("ok", value=value, called=round(called, 6), threads=cell.threads, **facts)
+        return value
+
+
+CheckedTrack.name_regex = TrackBenchmark.name_regex
+
+
+def register() -> None:
+    """Put the types above in front of asv_runner's, so that they match first."""
+    for kind in (CheckedTrack, CheckedTime):
+        if kind not in benchmark_types:
+            benchmark_types.insert(0, kind)

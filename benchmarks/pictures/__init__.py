@@ -1,0 +1,1 @@
+"""Pictures: filtered photographs, training curves, the stages of preprocess."""

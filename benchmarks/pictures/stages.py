@@ -1,0 +1,112 @@
+"""Where the time of preprocess goes, stage by stage and image by image, one image at a time against batches: a picture.
+
+An implementation's stages are functions with the names below that it calls itself. cProfile, the standard
+library's profiler, sees when each begins and ends; what lies between them is "rest".
+"""
+
+from __future__ import annotations
+
+import cProfile
+import random
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from benchmarks.harness import cell
+from benchmarks.workloads.jpegs import Frames
+
+STAGES = ("decode", "upload", "to_patch", "normalise", "convolve", "compute", "download", "finish", "paste")
+REST = "rest"
+COUNTS = (1, 2, 4, 8, 16)  # images at a time
+SHOWN = (
+    *("cpu.numpy_whole", "cpu.numpy", "cpu.numpy_batched", "cpu.opencv", "cpu.torch", "cpu.torch_batched"),
+    *("cpu.numba_fused", "cpu.cython_fused", "gpu.cupy", "gpu.cupy_batched"),
+)
+ROUNDS = 15  # calls of each, in turn
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One implementation on so many images: seconds an image by stage, and how long an image takes that nobody watches."""
+
+    name: str
+    count: int
+    stages: dict[str, float]
+    seconds: float
+
+
+def prepare(name: str, frames: Frames, counts: Sequence[int] = COUNTS) -> dict[tuple[str, int], Callable[[], Any]]:
+    """The call of an implementation on each number of images. Raises LookupError, inputs.Missing and types.Skip."""
+    made = {(name, count): cell.prepare(name, replace(frames, n=count), operation="preprocess") for count in counts}
+    return {place: each.call for place, each in made.items()}
+
+
+def measure(calls: Mapping[tuple[str, int], Callable[[], Any]]) -> Iterator[list[Bar]]:
+    """Call them in turn, each time in another order, watched and unwatched; yield the bars so far after each round.
+
+    On one thread. What computes on a device waits for it at the end of that stage, so that transfers stand apart.
+    """
+    seconds: dict[tuple[str, int], list[float]] = {place: [] for place in calls}
+    found: dict[tuple[str, int], list[dict[str, float]]] = {place: [] for place in calls}
+    order, turns = list(calls), random.Random(0)
+    for _ in range(ROUNDS):
+        for place in turns.sample(order, len(order)):
+            start = perf_counter()
+            calls[place]()
+            seconds[place].append(perf_counter() - start)
+            profile = cProfile.Profile()
+            profile.runcall(calls[place])
+            found[place].append(_stages(profile))
+        yield [_bar(place, seconds[place], found[place]) for place in calls]
+
+
+def _bar(place: tuple[str, int], seconds: list[float], found: list[dict[str, float]]) -> Bar:
+    name, count = place
+    stages = {stage: statistics.median(each[stage] for each in found) / count for stage in found[0]}
+    return Bar(name, count, stages, statistics.median(seconds) / count)
+
+
+def _stages(profile: cProfile.Profile) -> dict[str, float]:
+    """Seconds of one call by stage."""
+    found: dict[str, float] = {}
+    whole = 0.0
+    for entry in profile.getstats():
+        code: Any = entry.code
+        if isinstance(code, str) or code.co_name != "preprocess":
+            continue
+        if Path(code.co_filename).parent.name in ("cpu", "gpu"):  # and not the check of its arguments
+            whole = entry.totaltime
+            # What its stages call in turn is theirs: only what it calls itself is a stage.
+            for called in entry.calls or ():
+                if not isinstance(called.code, str) and called.code.co_name in STAGES:
+                    found[called.code.co_name] = found.get(called.code.co_name, 0.0) + called.totaltime
+    return {**{stage: found[stage] for stage in STAGES if stage in found}, REST: max(0.0, whole - sum(found.values()))}
+
+
+def draw(bars: Sequence[Bar], title: str, path: Path) -> None:
+    """A panel for each implementation, a bar for each number of images. Raises OSError, and LookupError without bars."""
+    from matplotlib.figure import Figure
+
+    if not bars:
+        raise LookupError("none of the implementations can run here")
+    names = list(dict.fromkeys(bar.name for bar in bars))
+    figure = Figure(figsize=(1.7 * len(names) + 1.5, 4), layout="constrained")
+    axes = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
+    present = [stage for stage in (*STAGES, REST) if any(stage in bar.stages for bar in bars)]
+    colours = dict(zip((*STAGES, REST), (f"C{i}" for i in range(len(STAGES) + 1)), strict=True))
+    for axis, name in zip(axes, names, strict=True):
+        own = [bar for bar in bars if bar.name == name]
+        bottom = [0.0] * len(own)
+        for stage in present:
+            heights = [1e3 * bar.stages.get(stage, 0.0) for bar in own]
+            axis.bar([str(bar.count) for bar in own], heights, bottom=bottom, color=colours[stage], label=stage)
+            bottom = [low + height for low, height in zip(bottom, heights, strict=True)]
+        axis.set_title(name.replace("_", "_\n", 1), fontsize=8)
+        axis.set_xlabel("images")
+    axes[0].set_ylabel("ms an image")
+    axes[-1].legend(fontsize=7)
+    figure.suptitle(title)
+    figure.savefig(path, dpi=110)

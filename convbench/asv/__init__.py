@@ -1,0 +1,1 @@
+"""Everything that imports asv or depends on its internals."""

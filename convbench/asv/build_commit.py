@@ -1,0 +1,80 @@
+"""Builds a commit through asv and lists its benchmarks.
+
+python -m convbench.asv.build_commit CONFIGURATION FOLDER COMMIT MACHINE.
+
+asv alone does not tell a commit that does not build from all else that may go wrong: it lists another commit's benchmarks and
+fails every cell of this one. FOLDER/build.json says which environments there are, and why the commit builds in none of them;
+the list is asv's own, FOLDER/benchmarks.json.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from asv import environment, plugin_manager, repo
+from asv.config import Config
+from asv.main import main
+from asv.util import ProcessError, UserError
+
+from convbench.asv import isolated
+
+OUTCOME = "build.json"
+LINES = 6  # of a builder's last words, the ones that say most
+# What pip adds to what a builder says.
+PIP = (
+    *("note: ", "hint: ", "[end of output]", "╰─>", "│", "\N{MULTIPLICATION SIGN}", "[notice]"),
+    *("ERROR: Failed", "error: metadata-generation-failed", "error: subprocess-exited-with-error"),
+)
+
+
+def load(configuration: str) -> Config:
+    """A project's configuration, with the plugins that it names."""
+    conf = Config.load(configuration)
+    for plugin in conf.plugins:
+        plugin_manager.plugin_manager.import_plugin(plugin)
+    return conf
+
+
+def build(configuration: str, commit: str) -> dict:
+    """Build and install a commit: {"environments": what asv's files say of each, "reason": its builder's last words, or None
+    where it builds}.
+
+    An environment that cannot be made is no fault of the commit; it raises what asv raises.
+    """
+    conf = load(configuration)
+    repository = repo.get_repo(conf)
+    repository.pull()
+    environments = list(environment.get_environments(conf, None))
+    reasons = []
+    for one in environments:
+        one.create()
+        try:
+            one.install_project(conf, repository, commit)
+        except (ProcessError, UserError) as error:
+            reasons.append(" / ".join(last_words(error)[-LINES:]) or str(error))
+    unbuilt = environments and len(reasons) == len(environments)
+    date = repository.get_date(commit)
+    about = [
+        {"env_name": one.name, "python": one.python, "requirements": one.requirements, "env_vars": one.env_vars, "date": date}
+        for one in environments
+    ]
+    return {"environments": about, "reason": reasons[0] if unbuilt else None}
+
+
+def last_words(error: Exception) -> list[str]:
+    """What a build that failed printed, without what pip adds to it; nothing where it is no build that failed."""
+    printed = getattr(error, "stdout", "") or getattr(error, "stderr", "")
+    lines = [line.strip() for line in printed.splitlines()]
+    return [line for line in lines if line and not line.startswith(PIP)]
+
+
+if __name__ == "__main__":
+    configuration, folder, commit, machine = sys.argv[1:]
+    isolated.use(folder)
+    outcome = build(configuration, commit)
+    Path(folder, OUTCOME).write_text(json.dumps(outcome), encoding="utf-8")
+    if not outcome["reason"]:
+        sys.argv[1:] = ["run", f"{commit}^!", "--bench", "just-discover", "--machine", machine, "--config", configuration]
+        main()

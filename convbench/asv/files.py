@@ -1,0 +1,148 @@
+"""asv's two kinds of files as plain data of a known shape, whatever lay in them: lists of benchmarks and results."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from convbench.common.untrusted import Malformed
+
+MAX_CELLS = 100_000  # combinations of parameters: lists of ten values, nine times over, take no more than a line
+FEW_CELLS = 10_000  # that a file may have without a byte for each, as where a benchmark failed in all of them
+MAX_INTEGER = 1 << 63  # what data frames and their files hold
+LAST_DATE = 1 << 43  # milliseconds, in the year 2248: what pandas and the system's calendar both reach
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A results file. entries: its columns, by benchmark and name; a column has a value for each cell, or is None."""
+
+    machine: str
+    commit: str
+    environment: str
+    date: float
+    facts: dict[str, Any]
+    entries: dict[str, dict[str, Any]]
+
+
+def stored(content: Any, size: int) -> Stored:
+    """Check the content of a results file of so many bytes.
+
+    Raises Malformed, or what Python raises for a value of another kind.
+    """
+    facts, columns = content["params"], content["result_columns"]
+    entries = {name: dict(zip(columns, row, strict=False)) for name, row in content["results"].items()}
+    count = sum(map(_check_entry, entries.values()))
+    most = min(MAX_CELLS, FEW_CELLS + size)
+    if count > most:
+        raise Malformed(f"it has {count} cells in {size} bytes, and up to {most} are read")
+    date = _number(content["date"])
+    if not 0 <= date < LAST_DATE:
+        raise Malformed(f"its date is {date:g}")
+    machine, commit, environment = map(_text, (facts["machine"], content["commit_hash"], content["env_name"]))
+    return Stored(machine, commit, environment, date, facts, entries)
+
+
+def _check_entry(entry: dict[str, Any]) -> int:
+    """How many cells a benchmark has. Samples become floats; a column that is no list of as many values is refused."""
+    count = combinations(entry.get("params") or [])
+    for name, column in entry.items():
+        if (name not in ("result", "samples") and not name.startswith("stats_")) or not column:
+            continue
+        if not isinstance(column, list) or len(column) != count:
+            raise Malformed(f"its column {name} is no list of {count} values")
+        if name == "samples":
+            entry[name] = [None if samples is None else list(map(_number, samples)) for samples in column]
+        else:
+            for value in column:
+                if isinstance(value, int) or (value is not None and name != "result"):
+                    _number(value)
+    return count
+
+
+def combinations(params: Any) -> int:
+    """How many combinations lists of parameters have, each of them text. Raises Malformed for others, or for too many."""
+    if not isinstance(params, list) or not all(isinstance(values, list) for values in params):
+        raise Malformed("its parameters are no lists")
+    if not all(isinstance(value, str) for values in params for value in values):
+        raise Malformed("its parameters are no texts")
+    count = math.prod(map(len, params))
+    if count > MAX_CELLS:
+        raise Malformed(f"its parameters have {count} combinations, and up to {MAX_CELLS} are read")
+    return count
+
+
+def benchmarks(content: Any) -> dict[str, dict[str, Any]]:
+    """Check asv's list of benchmarks; attributes that this suite declares and another uses for something else are left out.
+
+    Raises Malformed.
+    """
+    if not isinstance(content, dict):
+        raise Malformed("it is not asv's list of benchmarks")
+    found = {}
+    for name, entry in content.items():
+        if not isinstance(entry, dict):
+            continue  # the version of asv's format
+        try:
+            combinations(entry.get("params", []))
+            names = entry.get("param_names", [])
+            if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
+                raise Malformed("its parameters' names are no texts")
+            _text(entry.get("unit", ""))
+        except (Malformed, TypeError) as error:
+            raise Malformed(f"{name}: {error}") from None
+        found[name] = {key: value for key, value in entry.items() if key not in DECLARED or DECLARED[key](value)}
+    return found
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and 0 < value < 1000
+
+
+def _facts(texts: tuple[str, ...], amounts: tuple[str, ...] = ()) -> Callable[[Any], bool]:
+    """A check for a dictionary of dictionaries, in which these have to be text, and those positive numbers."""
+
+    def sound(value: Any) -> bool:
+        return isinstance(value, dict) and all(isinstance(facts, dict) and each(facts) for facts in value.values())
+
+    def each(facts: dict[str, Any]) -> bool:
+        words = [facts[key] for key in texts if facts.get(key) is not None]
+        numbers = [facts[key] for key in amounts if facts.get(key) is not None]
+        return all(map(_is_text, words)) and all(isinstance(one, (int, float)) and 0 < one < MAX_INTEGER for one in numbers)
+
+    return sound
+
+
+# What this suite declares of its benchmarks, and what each has to be.
+DECLARED: dict[str, Callable[[Any], bool]] = {
+    "axis": _is_text,
+    "baseline": _is_text,
+    "device": _is_text,
+    "quick": _is_texts,
+    "rounds": _is_count,
+    "problems": _facts(("label", "dtype"), ("flops", "bytes")),
+    "implementations": _facts(("device", "family", "summary")),
+    "ceilings": _facts(("device", "dtype"), ("flops", "bytes")),
+}
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise Malformed(f"{value!r:.40} is no text")
+    return value
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, (str, bytes)) or (isinstance(value, int) and abs(value) >= MAX_INTEGER):
+        raise Malformed(f"{value!r:.40} is no number that is read here")
+    return float(value)

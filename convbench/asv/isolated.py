@@ -1,0 +1,33 @@
+"""asv with what it writes in a folder of the caller's: python -m convbench.asv.isolated FOLDER ARGUMENTS OF ASV.
+
+asv writes its files in place, its results once per commit, and takes its results folder from its configuration alone. With a
+private folder a run can be stopped anywhere, and only finished files are moved to where everybody reads. Its list of machines
+is otherwise in the home folder, where every start of asv writes it anew: cut short, it would stop all that come after.
+"""
+
+import sys
+from pathlib import Path
+
+from asv.config import Config
+from asv.machine import MachineCollection
+from asv.main import main
+
+from convbench.asv.machine import MACHINES
+
+
+def use(folder: str) -> None:
+    """Have asv in this process keep results and machines in a folder."""
+    from_json = Config.from_json
+
+    def with_private_results(content):
+        conf = from_json(content)
+        conf.results_dir = folder
+        return conf
+
+    Config.from_json = with_private_results
+    MachineCollection.get_machine_file_path = staticmethod(lambda: str(Path(folder, MACHINES)))
+
+
+if __name__ == "__main__":
+    use(sys.argv.pop(1))
+    main()

@@ -1,0 +1,68 @@
+"""Results files that are broken in any way are named and passed over by asv.
+
+A plugin: `"plugins": [".convbench.asv.tolerant_results"]`.
+
+asv does so where a file is no JSON. One that is no text, a link, a pipe, or JSON of another shape stops `asv publish` with a
+traceback or for ever, and one whose parameters have too many combinations with no memory left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from asv import util
+from asv.commands import publish
+from asv.console import log
+from asv.results import Results
+from asv.util import UserError
+
+from convbench.asv import files
+from convbench.common import untrusted
+from convbench.stored import results
+
+MACHINE, BENCHMARKS = "machine.json", "benchmarks.json"
+_load, _load_json, _machine_files = Results.load, util.load_json, publish.iter_machine_files
+
+
+def load(_, path: str, machine_name: str | None = None) -> Results:
+    """As asv's own; every file that it cannot read raises UserError."""
+    try:
+        with untrusted.understanding(Path(path)):
+            results.read(Path(path))
+            return _load(path, machine_name)
+    except (untrusted.Unreadable, OSError) as error:
+        raise UserError(f"Error loading results file '{path}': {error}") from error
+
+
+def load_json(path: str, api_version: int | None = None, js_comments: bool = False) -> Any:
+    """As asv's own; a machine's or the benchmarks' file that is none raises UserError."""
+    file = Path(path)
+    if file.name in (MACHINE, BENCHMARKS) and file.exists():
+        try:
+            with untrusted.understanding(file):
+                content = untrusted.read_json(file)
+                if file.name == BENCHMARKS:
+                    files.benchmarks(content)
+                elif not isinstance(content, dict) or not isinstance(content.get("machine"), str):
+                    raise untrusted.Malformed("it names no machine")
+        except untrusted.Unreadable as error:
+            raise UserError(str(error)) from error
+    return _load_json(path, api_version, js_comments)
+
+
+def machine_files(folder: str) -> Iterator[str]:
+    """As asv's own, without those that name no machine."""
+    for path in _machine_files(folder):
+        try:
+            util.load_json(path)
+        except (UserError, OSError) as error:
+            log.warning(str(error))
+        else:
+            yield path
+
+
+Results.load = classmethod(load)
+util.load_json = load_json
+publish.iter_machine_files = machine_files

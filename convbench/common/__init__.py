@@ -1,0 +1,1 @@
+"""Plain data, files, text and processes: imports nothing else of convbench."""

@@ -1,0 +1,112 @@
+"""Puts finished files where everybody reads, whole or not at all; what goes into the results folder, without places."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import math
+import os
+import platform
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from convbench.stored import results
+
+LONGEST = 500  # characters of a reason, its last ones
+MAX_LINKS = 40  # one behind the other, as Linux has it
+# All but the last name of a path from the file system's root, or of an address: where somebody keeps things. A slash behind a
+# word or a dot is inside a path of the project's own.
+FOLDERS = re.compile(r"(?<![\w.~-])(?:[a-z]+:/+)?/(?:[\w.@+~:-]+/)*(?=[\w.@+~-])")
+
+
+@contextlib.contextmanager
+def whole(target: Path) -> Iterator[Path]:
+    """A file to write that takes the place of the target when all went well, in one step, and is gone otherwise.
+
+    A link stays one, and what is no file, a pipe or /dev/stdout for example, is itself written to. Raises OSError, also for
+    a link that another user has made.
+    """
+    if target.exists() and not target.is_file():
+        yield target
+        return
+    target = _behind_links(target)
+    # A name that can be known before would let another user put a link there.
+    beside = target.with_name(f".{secrets.token_hex(8)}{target.suffix}")
+    try:
+        beside.touch(exist_ok=False)
+        yield beside
+        beside.replace(target)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _behind_links(path: Path) -> Path:
+    """What a path names in the end. The system follows no links of other users in shared folders, and neither does this."""
+    for _ in range(MAX_LINKS):
+        if not path.is_symlink():
+            return path
+        if path.lstat().st_uid not in (os.geteuid(), 0):
+            raise PermissionError(errno.EACCES, "it is a link of another user's", str(path))
+        path = path.parent / path.readlink()
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
+
+
+def finite(content: Any) -> Any:
+    """What JSON can hold of a document: numbers that are not finite as null."""
+    if isinstance(content, dict):
+        return {key: finite(item) for key, item in content.items()}
+    if isinstance(content, (list, tuple)):
+        return [finite(item) for item in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
+
+
+def publish(finished: Path, target: Path) -> None:
+    """Put a finished file where everybody reads.
+
+    Raises ClickException where that cannot be written; what was there stays.
+    """
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with whole(target) as beside:
+            shutil.copyfile(finished, beside)
+    except OSError as error:
+        raise click.ClickException(f"cannot write to {target}: {error.strerror}") from None
+
+
+def append(lines: Path, target: Path) -> None:
+    """Add lines to a side file; the file as a whole is replaced, so that a crash leaves the old one."""
+    old = target.read_bytes() if target.is_file() else b""
+    if old and not old.endswith(b"\n"):
+        old += b"\n"  # a line that was cut short takes none of ours with it
+    joined = lines.with_name("joined.jsonl")
+    joined.write_bytes(old + lines.read_bytes())
+    publish(joined, target)
+
+
+def keep_unbuilt(folder: Path, commit: str, line: dict | None, work: Path) -> None:
+    """Note in a machine's folder that a commit does not build; with None, that it does."""
+    known = results.unbuilt(folder)
+    if line is None and commit not in known:
+        return
+    known.pop(commit, None)
+    if line is not None:
+        known[commit] = {"commit": commit, **line}
+    listed = work / "unbuilt.jsonl"
+    listed.write_text("".join(json.dumps(line) + "\n" for line in known.values()), encoding="utf-8")
+    publish(listed, results.unbuilt_file(folder))
+
+
+def without_places(text: str) -> str:
+    """A reason to keep, on one line: neither the host nor the folders of the machine are named, and its end says most."""
+    text = FOLDERS.sub("", " ".join(text.split()))
+    host = platform.node()
+    if host:
+        text = re.sub(rf"(?<![\w-]){re.escape(host)}(?![\w-])", "this machine", text)
+    return text[-LONGEST:]

@@ -1,0 +1,66 @@
+"""Runs a module in a session that outlives nobody: python -m convbench.common.session_guard MODULE ARGUMENTS.
+
+When whoever started it is gone, however it went, the whole session ends.
+asv puts its fork server and every build into process groups of their own, so that killing asv or its group leaves them. But
+they all stay in one session, that of the process which `convbench run` started, and a session can be ended as a whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import runpy
+import signal
+import sys
+import threading
+import time
+
+import psutil
+
+PATIENCE = 5  # seconds until processes that SIGKILL does not end, since the kernel is busy for them, are left to it
+
+
+def hold() -> None:
+    """End this process's whole session once whoever holds the other end of its standard input is gone.
+
+    Standard input is empty from then on, for this process and for those it starts.
+    """
+    watched = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    threading.Thread(target=_watch, args=(watched,), daemon=True).start()
+
+
+def _watch(watched: int) -> None:
+    while os.read(watched, 1):
+        pass
+    end_session(os.getsid(0))
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def end_session(session: int) -> None:
+    """Kill every process of a session but the calling one, and those that they start meanwhile."""
+    give_up = time.monotonic() + PATIENCE
+    while (living := _members(session)) and time.monotonic() < give_up:
+        for number in living:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(number, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def _members(session: int) -> list[int]:
+    """The processes of a session, without the calling one and without those that are dead and wait to be noticed."""
+    found = []
+    for number in psutil.pids():
+        with contextlib.suppress(OSError, psutil.Error):
+            mine = os.getsid(number) == session and number != os.getpid()
+            if mine and psutil.Process(number).status() != psutil.STATUS_ZOMBIE:
+                found.append(number)
+    return found
+
+
+if __name__ == "__main__":
+    hold()  # before anything that takes time, so that there is no moment in which nobody watches
+    del sys.argv[0]
+    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

@@ -1,0 +1,68 @@
+"""Reads files that others may have written: regular files of limited size, and in a sentence what is wrong with one."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from convbench.common import terminal
+
+LARGEST = 64 << 20  # bytes: ten times the largest results file of the suites we know
+LONGEST = 200  # characters of a reason
+# What a file's content can make of code that expects another: all but mistakes in the code itself.
+FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
+
+
+class Unreadable(Exception):
+    """A file cannot be read; the text names it and says why, on one line."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(terminal.line(text))
+
+
+class Malformed(ValueError):
+    """The content of a file is not what it has to be; the text says what is wrong, and not where."""
+
+
+def name(path: Path) -> str:
+    """A file as messages name it: by its folder and its own name."""
+    return f"{path.parent.name}/{path.name}"
+
+
+def read_bytes(path: Path, limit: int = LARGEST) -> bytes:
+    """The content of a regular file. Raises Unreadable, also for a link, a pipe, a device and a file beyond the limit."""
+    try:
+        # Without waiting: a pipe may have no writer.
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise Unreadable(f"{name(path)} is unreadable: it is no regular file")
+            content = file.read(limit + 1)
+    except OSError as error:
+        why = "it is a link" if error.errno == errno.ELOOP else error.strerror
+        raise Unreadable(f"{name(path)} is unreadable: {why}") from error
+    if len(content) > limit:
+        raise Unreadable(f"{name(path)} is unreadable: it has more than {limit >> 10} KiB")
+    return content
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file. Raises Unreadable."""
+    with understanding(path):
+        return json.loads(read_bytes(path).decode())
+
+
+@contextlib.contextmanager
+def understanding(path: Path) -> Iterator[None]:
+    """Raise Unreadable where the content of a file makes the code inside fail: a list in place of a number, for example."""
+    try:
+        yield
+    except FAULTS as error:
+        kind = "" if isinstance(error, Malformed) else f"{type(error).__name__}: "
+        raise Unreadable(f"{name(path)} is unreadable: {kind}{' '.join(str(error).split())[:LONGEST]}") from error

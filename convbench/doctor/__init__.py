@@ -1,0 +1,1 @@
+"""Checks whether this machine is suitable for benchmarking."""

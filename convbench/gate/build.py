@@ -1,0 +1,83 @@
+"""Both commits built once by the project's own commands, each into a folder of its own over one environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from convbench.asv import git
+from convbench.asv.project import Project
+from convbench.run import classes
+
+SIDES = ("base", "head")  # names of one length: a longer path alone moves a process's memory
+
+
+class NotBuilt(Exception):
+    """A side that does not build, and its builder's last words. `side` is None where no environment could be made."""
+
+    def __init__(self, side: str | None, reason: str) -> None:
+        super().__init__(reason)
+        self.side, self.reason = side, reason
+
+
+@dataclass(frozen=True)
+class Built:
+    """A side ready to run: the environment's interpreter and variables, the commit's code, the suite that measures it.
+
+    own_suite: the base's, of which only the names are read.
+    """
+
+    folder: Path
+    python: str
+    variables: dict[str, str]
+    suite: Path
+    own_suite: Path
+    environment: str
+
+    @property
+    def code(self) -> Path:
+        """Where the commit's own build lies; it is imported before all that the environment holds."""
+        return self.folder / "code"
+
+    @property
+    def numba_cache(self) -> Path:
+        """Each side compiles for itself."""
+        return self.folder / "numba"
+
+
+def build(project: Project, commits: dict[str, str], work: Path) -> dict[str, Built]:
+    """Build the commits of SIDES; the suite of the head measures both. Raises NotBuilt."""
+    for side in SIDES:
+        shutil.rmtree(work / side, ignore_errors=True)
+        (work / side / "code").mkdir(parents=True)
+        (work / side / "numba").mkdir(mode=0o700)
+    outcome, log = work / "built.json", work / "build.log"
+    outcome.unlink(missing_ok=True)
+    question = {"configuration": str(project.file), "work": str(work), "commits": commits, "outcome": str(outcome)}
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "convbench.asv.build_sides", json.dumps(question)],
+            cwd=project.root,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=git.environment(os.environ),
+            start_new_session=True,
+        )
+        try:
+            process.wait()
+        finally:
+            classes.end(process)
+    answer = json.loads(outcome.read_text(encoding="utf-8")) if outcome.is_file() else {}
+    if process.returncode or "python" not in answer:
+        reason = "; ".join(filter(None, (classes.cause(log), classes.tail(log))))
+        raise NotBuilt(answer.get("side"), f"{reason} (all of it in {os.path.relpath(log)})")
+    where, own = Path(answer["suite"]["head"]), Path(answer["suite"]["base"])
+    return {
+        side: Built(work / side, answer["python"], answer["variables"], where, own, answer["environment"]) for side in SIDES
+    }

@@ -1,0 +1,307 @@
+"""One side of a gate: prepares the cells of one commit's code and times blocks of their calls when it is told to.
+
+Runs in the measured environment as a program of its own, with the standard library and asv_runner alone:
+
+    python worker.py list SUITE FILE            write what benchmarks the suite has
+    python worker.py cache SUITE NAME           run the setup_cache of a benchmark in the current folder
+    python worker.py serve SUITE IN OUT CORES START SEED
+                                              answer requests, a line of JSON each, on two pipes
+"""
+
+import sys
+
+sys.path.pop(0)  # this file's folder, whose neighbours must not be taken for anybody's modules
+
+import contextlib
+import ctypes
+import importlib
+import inspect
+import itertools
+import json
+import math
+import mmap
+import os
+import pickle
+import pkgutil
+import random
+import signal
+import time
+import traceback
+from pathlib import Path
+
+WARM = 0.01  # seconds of calls before the first block, for benchmarks that do not say how long
+LARGEST = 32 << 20  # bytes of an answer that are kept for comparison
+NOT_RANDOM = 0x0040000  # ADDR_NO_RANDOMIZE, sys/personality.h
+SHIFT = 1024  # pages: two huge ones, so that every place in one is as likely
+
+# How the pools that most libraries share tell their number of threads.
+POOLS = {
+    "openblas": ("openblas_get_num_threads", "openblas_get_num_threads64_", "scipy_openblas_get_num_threads64_"),
+    "gomp": ("omp_get_max_threads",),
+    "iomp": ("omp_get_max_threads",),
+    "libomp": ("omp_get_max_threads",),
+    "mkl_rt": ("MKL_Get_Max_Threads",),
+}
+
+
+def main(verb, suite, *rest):
+    from asv_runner._aux import update_sys_path
+
+    update_sys_path(suite)
+    if verb == "list":
+        _list(suite, *rest)
+    elif verb == "cache":
+        _cache(suite, *rest)
+    else:
+        incoming, outgoing, cores, start, seed = rest
+        _kept = _lie_alike(int(seed))
+        _die_with_parent()
+        # The two sides import side by side, each on one core of its own, and are measured on the same.
+        _confine([start])
+        list(_modules(Path(suite).name, {}))  # what fails is told by the first benchmark that needs it
+        _confine(cores.split(","))
+        with os.fdopen(int(incoming)) as requests, os.fdopen(int(outgoing), "w") as answers:
+            _serve(suite, Channel(requests, answers))
+
+
+def _lie_alike(seed):
+    """Have this process's memory lie where the other side's lies: elsewhere in every round, and in one round at one place.
+
+    Returns what has to be kept for that.
+
+    Where an array lies decides what it shares a cache's set with and how many huge pages it gets: the same call on 4 MB
+    varied by 20 % between processes, and by 4 % where both sides had the same addresses. Where the kernel does not let
+    itself be asked (outside Linux, in some containers), addresses stay random.
+    """
+    if sys.platform != "linux":
+        return None
+    libc = ctypes.CDLL(None)
+    now = libc.personality(0xFFFFFFFF)  # asks and changes nothing: personality(2)
+    if now != -1 and not now & NOT_RANDOM and libc.personality(now | NOT_RANDOM) != -1:
+        os.execv(sys.executable, [sys.executable, __file__, *sys.argv[1:]])  # is as it is set from the next program on
+    if now == -1 or not now & NOT_RANDOM:
+        return None
+    generator = random.Random(seed)
+    libc.sbrk.argtypes, libc.sbrk.restype = [ctypes.c_ssize_t], ctypes.c_void_p
+    libc.sbrk(generator.randrange(SHIFT) * mmap.PAGESIZE)
+    gaps = [bytearray(generator.randrange(512, 8192)) for _ in range(generator.randrange(512))]  # what malloc has had by now
+    return gaps, mmap.mmap(-1, (1 + generator.randrange(SHIFT)) * mmap.PAGESIZE)  # never touched, so it takes no memory
+
+
+def _confine(cores):
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, map(int, cores))
+
+
+def _modules(name, failed):
+    """Import a package and all below it; yields modules. failed: by name, why one cannot be imported."""
+    try:
+        module = importlib.import_module(name)
+    except BaseException as error:  # SystemExit too: no module of a suite ends this process
+        failed[name] = _words(error)
+        return
+    yield module
+    for found in pkgutil.iter_modules(getattr(module, "__path__", ()), f"{name}."):
+        yield from _modules(found.name, failed)
+
+
+def _list(suite, file):
+    from asv_runner.discovery import disc_benchmarks
+
+    failed: dict = {}
+    list(_modules(Path(suite).name, failed))
+    found = []
+    for benchmark in disc_benchmarks(suite, ignore_import_errors=True):
+        simple = {k: v for k, v in vars(benchmark).items() if isinstance(v, (str, int, float, list, dict, bool))}
+        found.append(simple | {"timed": hasattr(benchmark, "benchmark_timing"), "type": benchmark.type})
+    with Path(file).open("w") as output:
+        json.dump({"benchmarks": found, "failed": failed}, output, skipkeys=True, default=repr)
+
+
+def _cache(suite, name):
+    from asv_runner.discovery import get_benchmark_from_name
+
+    cache = get_benchmark_from_name(suite, name).do_setup_cache()
+    with Path("cache.pickle").open("wb") as output:
+        pickle.dump(cache, output)
+
+
+class Channel:
+    """Requests in, answers out."""
+
+    def __init__(self, requests, answers):
+        self.requests, self.answers = requests, answers
+
+    def __iter__(self):
+        return map(json.loads, iter(self.requests.readline, ""))
+
+    def send(self, **answer):
+        self.answers.write(json.dumps(answer) + "\n")
+        self.answers.flush()
+
+
+class End(BaseException):
+    """Ends a benchmark that has been sampled, past every `except Exception` of its own."""
+
+
+def _serve(suite, channel):
+    channel.send(started=True)
+    for request in channel:
+        with contextlib.suppress(OSError):
+            os.ftruncate(2, 0)  # what the last benchmark printed
+        try:
+            outcome = _cell(suite, channel, request)
+        except End:
+            outcome = {"ended": True}
+        except (Exception, SystemExit) as error:
+            traceback.print_exc()
+            outcome = {"failed": _words(error)}
+        channel.send(**outcome)
+
+
+def _cell(suite, channel, request):
+    """Prepare a benchmark as asv_runner does and hand its timer over to sample(); say why where it was never sampled."""
+    from asv_runner.benchmarks.mark import SkipNotImplemented
+    from asv_runner.discovery import get_benchmark_from_name
+
+    os.chdir(request["folder"])
+    benchmark = get_benchmark_from_name(suite, request["id"])
+    cache = None
+    if benchmark.setup_cache_key is not None:
+        with Path("cache.pickle").open("rb") as file:
+            cache = pickle.load(file)
+    if hasattr(benchmark, "set_cache"):
+        benchmark.set_cache(cache)
+    elif benchmark.setup_cache_key is not None:  # asv_runner before 0.3
+        benchmark.insert_param(cache)
+    given: list = []
+    run = benchmark.run
+
+    def remember(*params):
+        given.extend(params)
+        return run(*params)
+
+    def sampled(timer, warmup_time=0.0, number=0, **_more):
+        warm = WARM if benchmark.warmup_time < 0 else warmup_time
+        _sample(channel, Block(timer, number, request["slower"]), warm, lambda: _answer(benchmark, timer, given))
+        raise End
+
+    benchmark.run = remember
+    signature = inspect.signature(benchmark.benchmark_timing)
+    # Types of other suites may call it by position or by name.
+    benchmark.benchmark_timing = lambda *a, **k: sampled(**signature.bind(*a, **k).arguments)
+    try:
+        if benchmark.do_setup():
+            return {"skipped": "the suite skips it"}
+        benchmark.do_run()
+    except SkipNotImplemented as skip:
+        return {"skipped": str(skip) or "the suite skips it"}
+    finally:
+        benchmark.do_teardown()
+    return {"failed": "its type takes its samples by itself, and cannot be sampled in turn"}
+
+
+class Block:
+    """Times units of a benchmark: as many calls as it says belong together, one where it does not say."""
+
+    def __init__(self, timer, number, slower):
+        self.timer, self.number, self.slower = timer, number, slower
+
+    def __call__(self, units):
+        """Seconds for so many units."""
+        timeit = self.timer.timeit
+        seconds = sum(timeit(self.number) for _ in range(units)) if self.number else timeit(units)
+        if not (math.isfinite(seconds) and seconds > 0):
+            raise ValueError(f"its clock says {seconds} seconds")
+        if self.slower:  # a slow-down on purpose, to see whether it is found
+            start = time.perf_counter()
+            while time.perf_counter() - start < seconds * self.slower:
+                pass
+            seconds += time.perf_counter() - start
+        return seconds
+
+
+def _sample(channel, block, warm, answer):
+    """Warm up, say how long a unit takes, then time blocks as they are asked for."""
+    units, start, calls = 1, time.perf_counter(), 0
+    while True:
+        before = time.perf_counter()
+        seconds = block(units)
+        wall = time.perf_counter() - before
+        calls += units
+        if time.perf_counter() - start >= warm and calls > 1:
+            break
+        # The first call may have compiled something: it says nothing of the next.
+        units = 1 if calls == 1 else max(units + 1, min(10 * units, int(warm / 2 / max(wall / units, 1e-9))))
+    channel.send(
+        ready=True, seconds=seconds / units, wall=wall / units, calls=max(1, block.number), threads=_threads(), cores=_cores()
+    )
+    for request in channel:
+        if "units" in request:
+            channel.send(seconds=block(request["units"]) / request["units"] / max(1, block.number))
+        elif "answer" in request:
+            channel.send(**_keep(answer, request["answer"]))
+        else:
+            return
+
+
+def _answer(benchmark, timer, given):
+    """What the benchmark returns: what its clock has kept of the last call, else of one call more."""
+    if hasattr(timer, "output"):
+        return timer.output
+    benchmark.redo_setup()
+    return benchmark.func(*given)
+
+
+def _keep(answer, file):
+    """Put an array into a file as it lies in memory; of what is no array there is nothing to keep."""
+    try:
+        value = answer()
+        view = memoryview(value)
+        shape, kind = list(view.shape or ()), view.format
+        if view.nbytes > LARGEST or not view.nbytes or isinstance(value, (bytes, str)):
+            return {"array": None}
+        with Path(file).open("wb") as output:
+            output.write(view.tobytes())
+    except (TypeError, ValueError, NotImplementedError):
+        return {"array": None}
+    except Exception as error:  # a disk that is full, or a benchmark that takes no call more: no reason to lose its times
+        return {"array": None, "lost": _words(error)}
+    return {"array": [kind, shape]}
+
+
+def _threads():
+    """What the shared pools in this process say they have."""
+    found: dict = {}
+    try:
+        with Path("/proc/self/maps").open() as maps:
+            paths = {line.split(None, 5)[5].strip() for line in maps if ".so" in line}
+    except (OSError, IndexError):
+        return found
+    for path, (pool, symbols) in itertools.product(sorted(paths), POOLS.items()):
+        if pool in Path(path).name:
+            with contextlib.suppress(OSError):
+                library = ctypes.CDLL(path)
+                symbol = next((symbol for symbol in symbols if hasattr(library, symbol)), None)
+                if symbol:
+                    found[Path(path).name.split("-")[0].split(".")[0]] = getattr(library, symbol)()
+    return found
+
+
+def _cores():
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+
+
+def _words(error):
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0][:500]}" if lines else type(error).__name__
+
+
+def _die_with_parent():
+    """Have the kernel end this process when the one that started it is gone, whatever a benchmark is doing then."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG, sys/prctl.h
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

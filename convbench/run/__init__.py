@@ -1,0 +1,1 @@
+"""Measures commits through asv and stores their results."""

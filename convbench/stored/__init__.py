@@ -1,0 +1,1 @@
+"""Reads stored results: tables, comparisons, history, export."""

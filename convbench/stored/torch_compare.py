@@ -1,0 +1,50 @@
+"""Cells as torch prints its own, by torch.utils.benchmark.Compare: a row a size, a column an implementation, a block a thread
+count.
+
+https://docs.pytorch.org/docs/stable/benchmark_utils.html
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import pandas as pd
+
+from convbench.stored import results, table
+
+
+def compare(cells: pd.DataFrame, benchmarks: dict[str, dict[str, Any]]) -> str:
+    """A table for each benchmark that has times, in one unit each and with the digits that the spread supports; below them
+    the reasons of cells that have none.
+
+    Raises ClickException where torch is missing or nothing has a time.
+    """
+    try:
+        from torch.utils.benchmark import Compare, Measurement, TaskSpec
+    except ImportError as error:
+        raise click.ClickException(
+            f"this layout is torch's, and it cannot be imported: {error}; pip install torch==2.13.0"
+        ) from None
+    measured = []
+    for cell in cells[(cells.status == "ok") & (cells.unit == "seconds")].itertuples():
+        names = benchmarks[cell.benchmark].get("param_names", [])
+        named = {name: results.plain(value) for name, value in zip(names, cell.params, strict=False)}
+        others = [value for name, value in named.items() if name not in ("implementation", "threads", "workers")]
+        count = named.get("workers", cell.threads)  # of a reader's own, beside what a pool has
+        task = TaskSpec(
+            stmt=cell.benchmark,
+            setup="",
+            label=cell.benchmark,
+            sub_label=", ".join(others) or "time",
+            description=cell.implementation if isinstance(cell.implementation, str) else "time",
+            num_threads=int(count) if pd.notna(count) else 1,
+        )
+        samples = cell.samples if isinstance(cell.samples, list) else [cell.value]
+        measured.append(Measurement(number_per_run=1, raw_times=samples, task_spec=task))
+    if not measured:
+        raise click.ClickException("none of these cells has a time")
+    shown = Compare(measured)
+    shown.trim_significant_figures()
+    shown.highlight_warnings()
+    return "\n".join([str(shown), *table.reasons(cells)])

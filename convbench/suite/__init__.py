@@ -1,0 +1,1 @@
+"""Asks the suite of the working tree: other shapes, profiles."""

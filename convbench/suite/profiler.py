@@ -1,0 +1,191 @@
+"""Where the time goes inside one implementation: starts it, has the field's profilers look, and labels what they found."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import math
+import os
+import pstats
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from convbench.asv.project import Project
+from convbench.common import atomic_write, numbers
+from convbench.run import classes
+from convbench.suite import ask, call_tree, flame_graph
+
+RATE = 100  # stacks that py-spy looks at in a second, at most
+MOST = 900  # stacks in all: it draws no frame below a thousandth, and a compiled function is as many as its addresses
+REFUSED = (
+    "py-spy may not look into another process here: run as root, or in a container started with --cap-add SYS_PTRACE, "
+    "or let it look: sysctl kernel.yama.ptrace_scope=0"
+)
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """The files that are asked for; without any, the call tree is text."""
+
+    graph: Path | None = None
+    native: Path | None = None
+    trace: Path | None = None
+
+    @property
+    def tools(self) -> list[str]:
+        """What the suite is asked for, in its words; the stacks last, since their calls have no end."""
+        wanted = {"calls": self.graph or not (self.native or self.trace), "trace": self.trace, "stacks": self.native}
+        return [tool for tool, asked in wanted.items() if asked]
+
+
+def run(project: Project, question: dict[str, Any], outputs: Outputs, console: Console) -> list[str]:
+    """Profile; return what to print: the call tree, or a line about each file.
+
+    question: name, problem, operation, threads, calls, seconds. Files appear whole, all of them, or not at all. Raises
+    ClickException in one sentence for whatever prevents it: a missing tool, an unknown name, a wrong answer, Ctrl-C.
+    """
+    require_tools(outputs)
+    paths = [path.resolve() for path in vars(outputs).values() if path]
+    if len(set(paths)) < len(paths):
+        raise click.ClickException("--graph, --native and --trace need a file each")
+    said: list[str] = []
+    facts: dict[str, Any] = {}
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(classes.interruptible(lambda: "no profile was written"))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        files = {tool: folder / tool for tool in ("calls", "trace")}
+        new = {option: stack.enter_context(_whole(path)) for option, path in vars(outputs).items() if path}
+        request = {**question, "tools": outputs.tools, "files": {tool: str(path) for tool, path in files.items()}}
+        process: dict[str, int] = {}
+        stack.callback(_remove_list, process)
+        events = stack.enter_context(contextlib.closing(ask.ask(project, "profile", request, console)))
+        for event in events:
+            if "ready" in event:
+                facts |= event["ready"]
+            elif "process" in event:
+                process |= event
+            elif "calls" in event and outputs.graph:
+                title = _title(facts, f"{numbers.many(event['calls'], 'call')} under cProfile")
+                draw_graph(files["calls"], title, new["graph"])
+                said.append(f"{outputs.graph}: {title}")
+            elif "calls" in event:
+                said += _tree(facts, event["calls"], files["calls"])
+            elif "trace" in event:
+                title = _title(facts, f"{numbers.many(event['trace'], 'call')} under torch's profiler")
+                alone = label_trace(files["trace"], {"title": title, **facts}, str(outputs.trace), new["trace"])
+                said.append(
+                    f"{outputs.trace}: {title}{'; no operator of torch is in it, only functions of impls' if alone else ''}"
+                )
+            elif "stacks" in event:
+                count = sample(process["process"], question["seconds"], new["native"])
+                title = _title(facts, f"{numbers.many(count, 'stack')} by py-spy")
+                svg = flame_graph.label(new["native"].read_text(encoding="utf-8"), title, event["stacks"])
+                new["native"].write_text(svg, encoding="utf-8")
+                said.append(f"{outputs.native}: {title}")
+                break  # its calls have no end: closing the events ends the process
+    return said
+
+
+def require_tools(outputs: Outputs) -> None:
+    """Raise ClickException for the first tool that is missing, with how to install it."""
+    found = importlib.util.find_spec
+    tools = (
+        ("graph", "gprof2dot", found("gprof2dot"), "pip install gprof2dot"),
+        ("graph", "Graphviz's dot", shutil.which("dot"), "apt-get install graphviz, or as your system has it"),
+        ("native", "py-spy", _py_spy(), "pip install py-spy"),
+        ("trace", "torch", found("torch"), "pip install torch"),
+    )
+    for option, tool, there, cure in tools:
+        if getattr(outputs, option) and not there:
+            raise click.ClickException(f"--{option} needs {tool}, which is not installed: {cure}")
+
+
+def draw_graph(profile: Path, title: str, target: Path) -> None:
+    """Draw a profile in pstats's format as a call graph, by gprof2dot and Graphviz."""
+    dot = _tool([sys.executable, "-m", "gprof2dot", "--format", "pstats", str(profile)])
+    # The first line opens the graph, and its name becomes the picture's title.
+    source = dot.replace("digraph {", f"digraph {json.dumps(title)} {{\n\tlabel={json.dumps(title)}; labelloc=t;", 1)
+    _tool(["dot", "-Tsvg", "-o", str(target)], source)
+
+
+def sample(pid: int, seconds: float, target: Path) -> int:
+    """Have py-spy draw a flame graph of a process's stacks, compiled frames too; return of how many."""
+    duration = math.ceil(seconds)  # it takes whole seconds
+    rate = max(1, min(RATE, MOST // duration))
+    options = ["--native", "--format", "flamegraph", "--duration", str(duration), "--rate", str(rate)]
+    try:
+        _tool([_py_spy() or "py-spy", "record", *options, "--output", str(target), "--pid", str(pid)])
+    except click.ClickException as error:
+        if re.search("permission denied|not permitted", error.message, re.IGNORECASE):
+            raise click.ClickException(REFUSED) from None
+        raise
+    count = flame_graph.stacks(target.read_text(encoding="utf-8"))
+    if not count:
+        raise click.ClickException(f"py-spy never saw the process at work in {duration} s; give it more --seconds")
+    return count
+
+
+def label_trace(trace: Path, facts: dict[str, Any], name: str, target: Path) -> bool:
+    """Put what was profiled into torch's trace, and take this machine's names out; say whether no operator is in it."""
+    content = json.loads(trace.read_text(encoding="utf-8"))
+    content |= {"traceName": Path(name).name, "host_name": "", "convbench": facts}
+    target.write_text(json.dumps(content), encoding="utf-8")
+    return not any(event.get("cat") == "cpu_op" for event in content["traceEvents"])
+
+
+def _tree(facts: dict[str, Any], calls: int, profile: Path) -> list[str]:
+    stats = pstats.Stats(str(profile)).stats  # type: ignore[attr-defined]
+    seconds = sum(own for _, _, own, *_ in stats.values()) / calls, facts["seconds"]
+    slow, usual = (numbers.quantity(each, "seconds", spread=0.05) for each in seconds)
+    title = _title(facts, f"{numbers.many(calls, 'call')} under cProfile")
+    cost = f"{slow} a call under the profiler, {usual} without it: it slows Python's calls down, and no compiled code"
+    return [title, cost, "", call_tree.render(stats)]
+
+
+def _tool(command: list[str], given: str | None = None) -> str:
+    """Run a tool; return what it printed. Raises ClickException with the line that says what is wrong."""
+    done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = [*done.stdout.splitlines(), *done.stderr.splitlines()] or ["it printed nothing"]
+        cause = next((line for line in lines if re.search("error|denied", line, re.IGNORECASE)), lines[-1])
+        raise click.ClickException(f"{Path(command[0]).name} ended with status {done.returncode}: {cause.strip()}")
+    return done.stdout
+
+
+def _py_spy() -> str | None:
+    """Where py-spy is: beside this Python, whose environment need not be active, or on the path."""
+    beside = str(Path(sys.executable).parent)
+    return shutil.which("py-spy", path=os.pathsep.join([beside, os.environ.get("PATH", os.defpath)]))
+
+
+def _remove_list(process: dict[str, int]) -> None:
+    """Remove the list of kernels that oneDNN leaves for perf, where it wrote one: the profile has their names."""
+    with contextlib.suppress(OSError):  # another user's may have its name
+        Path(f"/tmp/perf-{process.get('process')}.map").unlink()
+
+
+@contextlib.contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """store.whole(), but told before anything is profiled where the file cannot be written."""
+    with contextlib.ExitStack() as stack:
+        try:
+            beside = stack.enter_context(atomic_write.whole(path))
+        except OSError as error:
+            raise click.ClickException(f"cannot write to {path}: {error.strerror}") from None
+        yield beside
+
+
+def _title(facts: dict[str, Any], how: str) -> str:
+    what = "{operation} by {name} on {problem}, {dtype}".format(**facts)
+    return f"{what}, {numbers.many(facts['threads'], 'thread')}: {how}"
