@@ -122,7 +122,7 @@ tune: $(VENV)/installed
 	$(BIN)/convbench tune
 
 gate-proof: $(VENV)/installed
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python tests/gate_proof.py
+	PATH="$(CURDIR)/$(BIN):$$PATH" PYTHONPATH=tests/helpers $(BIN)/python tests/proofs/gate_proof.py
 
 # Several files at a time, one more than there are cores since many wait for processes, but for what compares times. What was changed in a Cython file is compiled before, once.
 test: $(VENV)/installed
@@ -170,7 +170,7 @@ smoke: $(VENV)/installed
 overhead: $(VENV)/installed
 	$(BIN)/convbench run --again --quick
 	$(BIN)/convbench run --again --bench ColdCache --bench Startup --bench Threads
-	$(BIN)/python tests/overhead.py
+	$(BIN)/python tests/proofs/overhead.py
 
 clean:
 	rm -rf $(VENV) .asv .convbench html build

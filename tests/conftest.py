@@ -68,10 +68,10 @@ def pytest_collection_modifyitems(items):
 
     What compiles for every problem is tried on a few of them each time and on the rest among the slow proofs.
     """
-    items.sort(key=lambda item: item.module.__name__ not in LONG)
+    items.sort(key=lambda item: item.path.stem not in LONG)
     for item in items:
         calls = getattr(item, "callspec", None)
-        if calls is None or calls.params.get("name") not in COMPILING or item.module.__name__ not in THROUGHOUT:
+        if calls is None or calls.params.get("name") not in COMPILING or item.path.stem not in THROUGHOUT:
             continue
         if calls.id not in TRIED:
             item.add_marker(pytest.mark.slow)

@@ -21,8 +21,8 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from test_oracle import some
-from test_untrusted import SUITE, content, measured
+from measured_suites import SUITE, content, measured
+from references import some
 
 import impls
 from benchmarks.workloads import operations, oracle

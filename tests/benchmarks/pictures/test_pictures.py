@@ -1,0 +1,121 @@
+"""Curves of training and stages of preprocess: what they are drawn from is right, and the commands say what they do."""
+
+import functools
+import json
+
+import numpy as np
+import pytest
+from gpu_stand_ins import cupy_on_numpy, replaced
+from picture_commands import run
+
+import impls
+from benchmarks.pictures import curves, stages
+from benchmarks.pictures.curves import Curve
+from benchmarks.pictures.stages import Bar
+from benchmarks.workloads import jpegs
+from benchmarks.workloads.jpegs import Frames
+
+Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed: pip install pillow")
+
+pytest.importorskip("sklearn", reason="the digits and the photograph ship with scikit-learn")
+
+
+def test_training_with_our_convolution_is_training_with_torchs(tmp_path):
+    request = {"names": ["cpu.torch", "cpu.auto"], "epochs": 8, "path": str(tmp_path / "new" / "curves.png")}
+    done = run("curves", json.dumps(request))
+    assert done.returncode == 0, done.stderr
+    *_, theirs, ours, last = done.stdout.splitlines()
+    assert theirs.startswith("cpu.torch: ")
+    assert "1.00 times cpu.torch" in theirs
+    accuracies = [float(line.split("%")[0].split()[-1]) for line in (theirs, ours)]
+    assert min(accuracies) > 70
+    assert abs(accuracies[0] - accuracies[1]) < 3
+    assert last == f"the curves are {request['path']}"
+    with Image.open(request["path"]) as picture:
+        assert picture.width > 1000
+
+
+def test_every_step_is_counted_and_every_time_belongs_to_its_steps():
+    functions, _ = curves.loaded(["cpu.torch_fused", "cpu.torch"], 1)
+    *_, (step, steps, found) = curves.train(functions, "perceptron", 500, 4)
+    assert step == steps == 12
+    for curve in found:
+        assert curve.steps == list(range(1, 13))
+        assert np.all(np.diff(curve.seconds) > 0)
+        assert curve.losses[-1] < curve.losses[0]
+    assert np.allclose(found[0].losses, found[1].losses, rtol=1e-3)
+
+
+def test_curves_are_drawn_over_time_and_over_steps(tmp_path):
+    found = [
+        Curve(name, [1, 2, 3], [0.1 * k, 0.2 * k, 0.3 * k], [2.0, 1.0, 0.5], [0.1, 0.5, 0.9])
+        for k, name in enumerate("ab", 1)
+    ]
+    curves.draw(found, "the title", tmp_path / "curves.svg")
+    text = (tmp_path / "curves.svg").read_text()
+    assert text.count("<!-- the title -->") == 1
+    assert all(f"<!-- {word} -->" in text for word in ("a", "b", "loss", "steps"))
+
+
+def test_the_stages_add_up_to_the_call():
+    *_, (one, four) = stages.measure(stages.prepare("cpu.numpy_batched", Frames(1, 120, 160, 60, 80, 48), (1, 4)))
+    assert (one.count, four.count) == (1, 4)
+    for bar in (one, four):
+        assert list(bar.stages) == ["decode", "to_patch", "normalise", "convolve", "finish", stages.REST]
+        assert 0.1 < sum(bar.stages.values()) / bar.seconds < 10  # in what unit and of how many images
+        assert bar.stages["decode"] > 0
+
+
+def test_every_implementation_has_stages():
+    names = [name for name in stages.SHOWN if name.startswith("cpu.")]
+    calls = {
+        place: call for name in names for place, call in stages.prepare(name, Frames(1, 48, 64, 24, 32, 16), (1,)).items()
+    }
+    bars = next(stages.measure(calls))
+    assert [bar.name for bar in bars] == names
+    for bar in bars:
+        assert {"decode", "to_patch", "finish"} <= set(bar.stages)
+
+
+@pytest.mark.parametrize("name", ["gpu.cupy", "gpu.cupy_batched"])
+def test_on_a_device_transfers_stand_apart(name):
+    frames = Frames(2, 48, 64, 24, 32, 16)
+    given = jpegs.jpegs(frames), jpegs.regions(frames), jpegs.WEIGHT, jpegs.THRESHOLD, 16
+    with replaced(cupy_on_numpy()):
+        function = impls.load(name, "preprocess")
+        (bar,) = next(stages.measure({(name, 2): functools.partial(function, *given)}))
+    assert list(bar.stages) == ["decode", "upload", "compute", "download", "paste", stages.REST]
+
+
+def test_a_panel_for_each_and_a_colour_for_each_stage(tmp_path):
+    bars = [Bar(name, n, {"decode": 1e-3, stages.REST: 1e-4 * n}, 1e-3) for name in ("cpu.a", "cpu.b") for n in (1, 2)]
+    stages.draw(bars, "the title", tmp_path / "stages.svg")
+    text = (tmp_path / "stages.svg").read_text()
+    assert all(text.count(f"<!-- {word} -->") == 1 for word in ("cpu.a", "cpu.b", "decode", "rest", "ms an image"))
+    with pytest.raises(LookupError, match="none of the implementations can run here"):
+        stages.draw([], "", tmp_path / "none.png")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["curves", '{"network": "transformer"}'], "no curves: no network is called 'transformer'"),
+        (
+            ["curves", '{"batch": 5000}'],
+            "no curves: batch must be from 1 to the 1500 images of scikit-learn's digits, not 5000",
+        ),
+        (["curves", '{"epochs": 0}'], "no curves: epochs must be at least 1, not 0"),
+        (["curves", '{"threads": 0}'], "no curves: threads must be at least 1, not 0"),
+        (["curves", '{"epochs": "5"}'], "no curves: epochs is a int, not '5'"),
+        (["curves", '{"threads": 4096}'], "no curves: threads=4096, but this machine has"),
+        (["curves", '{"names": ["cpu.absent"]}'], "no curves: "),
+        (["stages", '{"problem": "cat"}'], "no stages: 'cat' is not a label of frames"),
+        (["stages", '{"networks": 1}'], "no stages: a request has names, problem and path, not networks"),
+        (["stages", '{"names": ["gpu.absent"]}'], "no stages: none of the implementations can run here"),
+    ],
+)
+def test_errors_in_a_sentence(arguments, words):
+    done = run(*arguments)
+    assert done.returncode == 1
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr

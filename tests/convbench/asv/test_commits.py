@@ -1,0 +1,140 @@
+"""Real asv on real commits: each is measured as itself, by the newest suite."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from repositories import commit, git
+
+ROOT = Path(__file__).parents[3]
+pytestmark = pytest.mark.timeout(1800)  # three builds, of which the second run may make two again
+SOME = (
+    *("cpu.cython_typed", "cpu.einsum", "cpu.loops", "cpu.shift", "cpu.sliced_loops", "cpu.torch", "cpu.windows"),
+    "im2col.naive",
+)
+SLEEP = 0.004  # seconds that one commit's cpu.shift sleeps: far more than a 7x7 image takes anybody but the Python loops
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory, package_index):
+    """Two commits that differ in impls alone, measured in one environment with few libraries: {commit: {cell: seconds}}."""
+    folder = tmp_path_factory.mktemp("project")
+    for path in subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).splitlines():
+        if (ROOT / path).is_file() and not path.startswith("results/"):
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / path, folder / path)
+    configuration = (folder / "asv.conf.json").read_text()
+    keep = ("numpy", "threadpoolctl", "asv_runner", "pillow", "scikit-learn", "branches")
+    lines = [  # without what reads tiles: every package is a wait
+        line
+        for line in configuration.splitlines()
+        if "rasterio" not in line and ('": ["' not in line or any(k in line for k in keep))
+    ]
+    builder = (folder / "meson.build").read_text().splitlines()
+    few = [line for line in builder if "'_cython" not in line or "_typed" in line]
+    (folder / "meson.build").write_text("\n".join(few))  # most of a build's time, three times
+    text = "\n".join(lines).replace('["0.3.2"],', '["0.3.2"]')
+    (folder / "asv.conf.json").write_text(text)
+    git(folder, "init", "--quiet")
+    commit(folder, "before")
+    name, text = newcomer()
+    (folder / name).write_text(text)
+    tried = attempt(folder, tmp_path_factory.mktemp("site"))
+    shift = folder / "impls" / "conv2d" / "cpu" / "shift.py"
+    commits = {"plain": commit(folder, "plain")}
+    text = shift.read_text()
+    shift.write_text(text.replace("    image = pad(", f"    __import__('time').sleep({SLEEP})\n    image = pad(", 1))
+    lost = folder / "impls" / "conv2d" / "cpu" / "sliced_loops.py"
+    lost.unlink()  # in the middle of the list of names
+    commits["changed"] = commit(folder, "a slower cpu.shift, and no cpu.sliced_loops")
+    shift.write_text(text)
+    shutil.copy2(ROOT / lost.relative_to(folder), lost)
+    commits["newest"] = commit(folder, "as it was")
+    (folder / "hashes").write_text("\n".join(commits[name] for name in ("plain", "changed")))
+    environment = {**os.environ, "HOME": str(folder / "home"), "CONVBENCH_CELLS": str(folder / "cells.jsonl")}
+    (folder / "home").mkdir()
+    asv = [sys.executable, "-m", "asv"]
+    machine = ["--machine", "test", "--os", "Linux", "--arch", "any", "--cpu", "any", "--num_cpu", "1", "--ram", "1"]
+    subprocess.run([*asv, "machine", *machine], cwd=folder, env=environment, check=True, capture_output=True)
+    some = "|".join(SOME)
+    cells = rf"ImageSize.*'({some})', '7x7'"
+    run = [*asv, "run", "HASHFILE:hashes", "--machine", "test", "--bench", cells, "--show-stderr"]
+    found = []
+    for _ in range(2):
+        done = subprocess.run(run, cwd=folder, env=environment, capture_output=True, text=True, timeout=900, check=False)
+        assert done.returncode in (0, 2), done.stdout[-3000:] + done.stderr[-3000:]
+        found.append({name: times(folder, hash) for name, hash in commits.items() if name != "newest"})
+    return {"tried": tried, **{name: shortest(*(each[name] for each in found)) for name in found[0]}}
+
+
+def newcomer():
+    """The file that the README adds: its name and text."""
+    readme = (ROOT / "README.md").read_text()
+    return re.search(r"`(impls/conv2d/cpu/einsum\.py)`:\s+```python\n(.*?)```", readme, re.DOTALL).groups()
+
+
+def attempt(folder, site):
+    """The README's command on the uncommitted file: {implementation: status}."""
+    command = re.search(r"`convbench (try .* cpu\.einsum .*?)`", (ROOT / "README.md").read_text())[1].split()
+    # As in a checkout of one's own: the editable install would find this checkout's package first.
+    (site / "sitecustomize.py").write_text(
+        "import sys\nsys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != 'MesonpyMetaFinder']\n"
+    )
+    path = os.pathsep.join([str(site), str(folder)])
+    run = [sys.executable, "-m", "convbench", *command, "--json", "--seconds", "0.05"]
+    environment = {**os.environ, "PYTHONPATH": path}
+    done = subprocess.run(run, cwd=folder, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr
+    return {cell["implementation"]: cell["status"] for cell in json.loads(done.stdout)}
+
+
+def times(folder, hash):
+    """Seconds by implementation, None where the cell failed, NaN where it was left out."""
+    (path,) = (folder / "results" / "test").glob(f"{hash[:8]}-*.json")
+    content = json.loads(path.read_text())
+    row = dict(zip(content["result_columns"], content["results"]["conv2d.ImageSize.time_conv2d"], strict=False))
+    sizes = row["params"][1]
+    return {name.strip("'"): row["result"][i * len(sizes)] for i, name in enumerate(row["params"][0])}
+
+
+def shortest(first, second):
+    """The shorter of each cell's two times, since whatever else runs here only adds to one; no time as the first has it."""
+    return {name: min(one, second[name]) if one and second[name] else one for name, one in first.items()}
+
+
+def test_a_newcomers_file_is_tried_at_once_and_measured_once_committed(measured):
+    _, text = newcomer()
+    assert text.count("\n") < 30
+    assert measured["tried"] == {"cpu.einsum": "ok", "cpu.torch": "ok"}
+    assert all(0 < measured[name]["cpu.einsum"] < SLEEP for name in ("plain", "changed"))
+
+
+def test_commits_that_differ_in_impls_alone_are_measured_as_themselves(measured):
+    assert measured["plain"]["cpu.shift"] < SLEEP
+    assert measured["changed"]["cpu.shift"] > SLEEP
+
+
+def test_a_commit_that_lacks_a_name_leaves_every_other_column_right(measured):
+    assert measured["plain"]["cpu.sliced_loops"] > 0
+    assert measured["changed"]["cpu.sliced_loops"] != measured["changed"]["cpu.sliced_loops"]  # NaN: left out, not failed
+    slowest = max((seconds, name) for name, seconds in measured["plain"].items() if seconds == seconds)[1]
+    for name, seconds in measured["plain"].items():
+        other = measured["changed"][name]
+        if name in ("cpu.shift", "cpu.sliced_loops"):
+            continue
+        assert (other == other) == (seconds == seconds), name
+        if seconds == seconds:
+            # A column shifted by one name would be wrong by far more: neighbours differ by factors of 10 to 100.
+            assert 1 / 4 < other / seconds < 4, name
+    assert slowest in ("im2col.naive", "cpu.loops")
+
+
+def test_libraries_that_are_not_there_are_left_out_and_not_failed(measured):
+    assert all(seconds is not None for name, row in measured.items() if name != "tried" for seconds in row.values())
+    assert measured["plain"]["cpu.torch"] != measured["plain"]["cpu.torch"]
+    assert measured["plain"]["cpu.windows"] < SLEEP

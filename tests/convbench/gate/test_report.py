@@ -1,0 +1,441 @@
+"""What is accepted, what a gate comes to and how it is told: findings in, words out, nothing measured."""
+
+import json
+import math
+import os
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+from rich.console import Console
+
+from convbench.gate import accept, judge, pipeline, report
+from convbench.gate.accept import Acceptance
+from convbench.gate.discover import Cell
+from convbench.gate.report import Outcome, Row
+from convbench.gate.sample import State
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+
+
+# What is accepted
+
+
+def read(folder, text):
+    (folder / accept.FILE).write_bytes(text if isinstance(text, bytes) else text.encode())
+    return accept.read(folder / accept.FILE)
+
+
+def test_a_file_of_acceptances(tmp_path):
+    found = read(
+        tmp_path,
+        '[[accept]]\ncell = "a.time_*"\nreason = "exact now"\n\n[[accept]]\nreason = "ö"\ncell = "b.time_b(\'x\', 3)"\n',
+    )
+    assert found == [
+        Acceptance("a.time_*", "exact now", accept.FILE),
+        Acceptance("b.time_b('x', 3)", "ö", accept.FILE),
+    ]
+    assert str(found[0]) == "accepted by convbench-accept.toml: exact now"
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "accept = []\n"])
+def test_a_file_that_accepts_nothing(tmp_path, text):
+    assert read(tmp_path, text) == []
+
+
+def test_no_file(tmp_path):
+    assert accept.read(tmp_path / accept.FILE) == []
+    (tmp_path / accept.FILE).symlink_to("nowhere")
+    assert accept.read(tmp_path / accept.FILE) == []
+
+
+@pytest.mark.parametrize("kind", ["a folder", "a device", "a pipe"])
+def test_what_is_no_file(tmp_path, kind):
+    """A commit may have a folder or a link there; a read of /dev/zero or of a pipe would not end."""
+    path = tmp_path / accept.FILE
+    if kind == "a folder":
+        path.mkdir()
+    elif kind == "a device":
+        path.symlink_to("/dev/zero")
+    else:
+        os.mkfifo(path)
+    with pytest.raises(accept.Malformed, match=f"^{accept.FILE} cannot be read: (it is no regular file|Is a directory)$"):
+        accept.read(path)
+
+
+ENTRY = '[[accept]]\ncell = "a"\nreason = "b"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[[accept", "is no TOML: "),
+        ("cell", "is no TOML: "),
+        (b"\xff", "is no TOML: "),
+        ("accept = 3", "may hold [[accept]] tables alone"),
+        ("[accept]\ncell = 'a'", "may hold [[accept]] tables alone"),
+        ("[[accepts]]\ncell = 'a'\nreason = 'b'", "may hold [[accept]] tables alone"),
+        (f"level = 0.9\n{ENTRY}", "may hold [[accept]] tables alone"),
+        ("[[accept]]\ncell = 'a'", ": entry 1 needs a cell and a reason, and nothing else"),
+        (f"{ENTRY}until = 2030-01-01", ": entry 1 needs a cell and a reason, and nothing else"),
+        (f"{ENTRY}[[accept]]\nreason = 'b'", ": entry 2 needs a cell and a reason, and nothing else"),
+        ("accept = [1]", ": entry 1 needs a cell and a reason, and nothing else"),
+        (f"{ENTRY}[[accept]]\ncell = 3\nreason = 'b'", ": cell and reason of entry 2 have to be text"),
+        ("[[accept]]\ncell = 'a'\nreason = ' '", ": cell and reason of entry 1 have to be text"),
+        ("[[accept]]\ncell = ''\nreason = 'b'", ": cell and reason of entry 1 have to be text"),
+        ("[[accept]]\ncell = ['a']\nreason = 'b'", ": cell and reason of entry 1 have to be text"),
+        ("accept = " + "[" * 100_000, "is no TOML: "),
+        (f"accept = {'1' * 5000}", "is no TOML: "),
+    ],
+)
+def test_a_malformed_file(tmp_path, text, sentence):
+    with pytest.raises(accept.Malformed) as caught:
+        read(tmp_path, text)
+    said = str(caught.value)
+    assert said.startswith(accept.FILE)
+    assert sentence in said
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("cell", "name", "fits"),
+    [
+        ("a.time_a", "a.time_a", True),
+        ("a.time_a", "a.time_ab", False),
+        ("a.time_*", "a.time_ab", True),
+        ("a.TIME_*", "a.time_ab", False),
+        ("a.time_a([1, 2], 'x')", "a.time_a([1, 2], 'x')", True),  # as a glob, [1, 2] is one character
+        ("a.time_a*'x')", "a.time_a([1, 2], 'x')", True),
+        ("*", "a.time_a([1, 2], 'x')", True),
+        ("time_a", "a.time_a", False),
+    ],
+)
+def test_what_an_acceptance_fits(cell, name, fits):
+    assert (accept.find(name, [Acceptance(cell, "r", "f")]) is not None) == fits
+
+
+def test_the_first_that_fits():
+    both = [Acceptance("b", "0", "f"), Acceptance("a*", "1", "f"), Acceptance("a", "2", "f")]
+    assert accept.find("a", both).reason == "1"
+    assert accept.find("c", both) is None
+
+
+def test_an_accept_file_of_another_name_is_named_in_what_it_accepts(tmp_path):
+    (tmp_path / "mine.toml").write_text(ENTRY)
+    assert [str(found) for found in accept.read(tmp_path / "mine.toml")] == ["accepted by mine.toml: b"]
+    (tmp_path / "mine.toml").write_text("accept = 3")
+    with pytest.raises(accept.Malformed, match=r"^mine.toml may hold"):
+        accept.read(tmp_path / "mine.toml")
+
+
+OTHER = ENTRY.replace('"a"', '"c"')
+
+
+@pytest.mark.parametrize(
+    ("given", "own", "accepted", "proposed"),
+    [
+        (None, ENTRY, ["a"], []),
+        ("", ENTRY, [], ["a"]),
+        (ENTRY, "", ["a"], []),
+        (ENTRY, ENTRY, ["a"], []),
+        (ENTRY, ENTRY + OTHER, ["a"], ["c"]),
+        (ENTRY, ENTRY.replace('"b"', '"of another reason"'), ["a"], ["a"]),
+    ],
+)
+def test_the_heads_own_file_only_proposes_where_another_is_named(tmp_path, given, own, accepted, proposed):
+    (tmp_path / accept.FILE).write_text(own)
+    (tmp_path / "mine.toml").write_text(given or "")
+    result = ended()
+    found = pipeline.acceptances(tmp_path, None if given is None else accept.read(tmp_path / "mine.toml"), result)
+    assert [acceptance.cell for acceptance in found] == accepted
+    assert [acceptance.cell for acceptance in result.proposed] == proposed
+    assert result.proposal_error is None
+
+
+def test_a_malformed_file_of_the_head_is_told_where_another_is_named(tmp_path):
+    (tmp_path / accept.FILE).write_text("accept = 3")
+    result = ended(SLOW)
+    assert pipeline.acceptances(tmp_path, [], result) == []
+    for text in (terminal(result), report.as_markdown(result)):
+        assert "The head's convbench-accept.toml may hold" in text
+        assert "and proposes nothing" in text
+    assert report.as_json(result)["proposal_error"].startswith("convbench-accept.toml may hold")
+    with pytest.raises(accept.Malformed):
+        pipeline.acceptances(tmp_path, None, result)
+
+
+def test_what_is_proposed_is_reported_and_accepts_nothing():
+    proposed = [Acceptance("a.time_a", "exact\n::error::now", "f"), Acceptance("<b>*", "@you | #1", "f")]
+    result = ended(SLOW, proposed=proposed)
+    assert result.exit_status == report.REGRESSED
+    assert "\nproposed by the head, and not accepted: a.time_a (exact ::error::now)\n" in terminal(result)
+    markdown = report.as_markdown(result)
+    assert "Proposed by the head, and not accepted:\n\n* <code>a.time&#95;a</code>: exact ::error::now\n" in markdown
+    assert "* <code>&#60;b&#62;&#42;</code>: &#64;you &#124; &#35;1" in markdown
+    assert report.as_json(result)["proposed"] == [{"cell": each.cell, "reason": each.reason} for each in proposed]
+
+
+# The exit status
+
+
+def row(verdict, name="a.time_a", rounds=8, **more):
+    return Row(name, [], verdict, rounds=rounds, **more)
+
+
+def ended(*found, **more):
+    facts = {"machine": "box", "os": "Linux"}
+    return Outcome("0123456789ab" + 28 * "0", "ba9876543210" + 28 * "0", facts, {"level": 0.95}, list(found), **more)
+
+
+QUIET = [row("same"), row("ambiguous"), row("improved"), row("new", rounds=0), row("skipped", rounds=0)]
+SLOW = row("regressed")
+ACCEPTED = row("regressed", accepted="accepted by --accept: it is right now")
+LOST = row("not measured", rounds=0)
+BROKEN = row("broken", rounds=0)
+BUILD = {"error": "the head does not build: no", "error_status": report.HEAD_BROKEN}
+STOPPED = {"error": "interrupted: by hand", "error_status": report.NOT_MEASURED}
+
+
+@pytest.mark.parametrize(
+    ("found", "more", "status"),
+    [
+        (QUIET, {}, 0),
+        ([row("ambiguous")], {}, 0),
+        ([row("improved")], {}, 0),
+        ([*QUIET, SLOW], {}, 1),
+        ([*QUIET, ACCEPTED], {}, 0),
+        ([*QUIET, ACCEPTED, SLOW], {}, 1),
+        ([*QUIET, BROKEN], {}, 3),
+        ([*QUIET, BROKEN, SLOW, LOST], {}, 3),
+        ([*QUIET, SLOW, LOST], {}, 1),
+        ([*QUIET, LOST], {}, 4),
+        ([*QUIET, ACCEPTED, LOST], {}, 4),
+        ([], {}, 4),
+        ([row("skipped", rounds=0)], {}, 4),
+        ([row("new", rounds=0)], {}, 4),
+        ([], BUILD, 3),
+        ([], STOPPED, 4),
+        (QUIET, STOPPED, 4),
+        ([*QUIET, SLOW], STOPPED, 1),
+        ([*QUIET, BROKEN], STOPPED, 3),
+    ],
+)
+def test_the_exit_status(found, more, status):
+    result = ended(*found, **more)
+    assert result.exit_status == status
+    if not result.error or result.error_status != status:
+        assert result.summary.endswith(f"The gate {report.MEANING[status]}.")
+    else:
+        assert result.summary.endswith(f": {result.error.partition(':')[0]}.")
+    assert report.as_json(result)["exit_status"] == status
+
+
+def test_the_summary_counts():
+    result = ended(*QUIET, SLOW, ACCEPTED, row("same"), rounds=9, seconds=61.7)
+    assert result.summary.startswith(
+        "1 accepted, 1 regressed, 1 ambiguous, 1 improved, 1 new, 2 same, 1 skipped; 9 rounds in 62 s. "
+    )
+    assert ended().summary.startswith("no cell; 0 rounds in 0 s. ")
+
+
+# Rows
+
+
+def state(name="a.time_a", params=(), verdict=None, **more):
+    return State(Cell(name, params, name, 60.0, 0.01, 1, Path("run")), verdict=verdict, **more)
+
+
+def measured(verdict, ratio, name, **more):
+    """A cell of 7 rounds in which the head took so many times as long."""
+    values = [math.log(ratio)] * 7
+    finding = judge.judge({"": values})[""]
+    seconds = {"base": [1e-3] * 7, "head": [ratio * 1e-3] * 7}
+    return state(name, verdict=verdict, ratios=values, finding=finding, seconds=seconds, **more)
+
+
+def test_rows_are_sorted_worst_first():
+    states = [
+        measured("same", 1.0, "a.same"),
+        state("a.skipped", verdict="skipped"),
+        measured("regressed", 1.1, "a.slower"),
+        measured("improved", 0.9, "a.faster"),
+        measured("regressed", 1.5, "a.slowest"),
+        state("a.broken", verdict="broken"),
+        measured("ambiguous", 1.0, "b.unclear"),
+        measured("ambiguous", 1.0, "a.unclear"),
+        state("a.lost", verdict="not measured"),
+        state("a.new", verdict="new"),
+    ]
+    names = [found.name.partition(".")[2] for found in report.rows(states, [])]
+    assert names == ["broken", "slowest", "slower", "lost", "unclear", "unclear", "faster", "new", "same", "skipped"]
+    assert [found.name for found in report.rows(states, []) if "unclear" in found.name] == ["a.unclear", "b.unclear"]
+
+
+def test_a_row_holds_what_was_measured():
+    (found,) = report.rows([measured("regressed", 1.5, "a.time_a")], [])
+    assert (found.before, found.after) == pytest.approx((1e-3, 1.5e-3))
+    assert found.ratio == pytest.approx(1.5)
+    assert found.interval == pytest.approx([1.5, 1.5], abs=1e-6)
+    assert found.rounds == 7
+
+
+def test_only_the_rounds_that_confirm_decide():
+    """The first of a suspected cell are told, and its times are not theirs."""
+    suspected = measured("regressed", 1.5, "a.time_a", suspected="regressed")
+    suspected.confirming = [math.log(1.2)] * 6
+    suspected.seconds = {"base": [5.0] * 7 + [1.0] * 6, "head": [5.0] * 7 + [1.2] * 6}
+    (found,) = report.rows([suspected], [])
+    moved = math.sqrt(1.2 / found.ratio)
+    assert (found.before, found.after, found.rounds) == (pytest.approx(moved), pytest.approx(1.2 / moved), 13)
+    assert [len(values) for values in found.log_ratios.values()] == [7, 6]
+
+
+def test_what_was_not_finished():
+    (found,) = report.rows([state()], [])
+    assert (found.verdict, found.reason, found.before, found.ratio) == ("not measured", "it was not finished", None, None)
+
+
+@pytest.mark.parametrize("verdict", [verdict for verdict in report.ORDER if verdict != "regressed"])
+def test_only_regressions_are_accepted(verdict):
+    (found,) = report.rows([state(verdict=verdict)], [Acceptance("*", "r", "f")])
+    assert found.accepted is None
+
+
+def test_a_regression_is_accepted_by_its_name_with_parameters():
+    slower = state("a.time_a", ("[1, 2]", "'x'"), "regressed")
+    (found,) = report.rows([slower], [Acceptance("a.time_a([1, 2], 'x')", "exact now", "--accept")])
+    assert found.accepted == "accepted by --accept: exact now"
+    assert found.verdict == "regressed"
+
+
+# Reports
+
+NASTY = Row(
+    "a.time_a",
+    ["'x|y'", "'<script>alert(1)</script>'", "'@someone'"],
+    "broken",
+    reason="works on the base and fails on the head: ValueError: a|b <script>alert(1)</script> @someone `#1` [x](y) *z*",
+)
+SLOWER = {"before": 1.0e-3, "after": 1.25e-3, "ratio": 1.25, "interval": [1.2, 1.3], "rounds": 13}
+EVERYTHING = ended(
+    NASTY,
+    Row("a.time_slow", ["10", "'a'"], "regressed", **SLOWER),
+    Row("a.time_slow", ["20", "'a'"], "regressed", **SLOWER, accepted="accepted by --accept: it is right now"),
+    Row("a.time_lost", [], "not measured", reason="fails on both sides: OSError"),
+    Row("a.time_unclear", [], "ambiguous", 2e-6, 2.1e-6, 1.05, [0.9, 1.21], 40),
+    Row("a.time_fast", [], "improved", 2.0, 1.0, 0.5, [0.49, 0.51], 12),
+    *(Row("a.time_new", [str(n)], "new", reason="works on the head alone; on the base: AttributeError") for n in range(4)),
+    Row("a.time_same", ["1"], "same", 1e-3, 1e-3, 1.0, [0.999, 1.001], 6, answer="same"),
+    Row("a.time_same", ["2"], "same", 1e-3, 1e-3, 1.0, [0.999, 1.001], 6, answer="changed: by at most 1.0e-03"),
+    Row("a.time_same", ["3"], "same", 1e-3, 1e-3, 1.0, [0.999, 1.001], 6, notes=["openblas has 2 threads on 1 cores"]),
+    Row("a.time_skipped", [], "skipped", reason="the suite skips it (on both sides)"),
+    listed=[("a.track_size", "has no time: its kind is track"), ("b.time_b", "is new: it cannot be imported")],
+    rounds=40,
+    seconds=123.4,
+    environment="virtualenv-py3.11",
+)
+
+
+def terminal(result, width=140):
+    console = Console(width=width, force_terminal=False)
+    with console.capture() as capture:
+        report.show(result, console)
+    return "".join(line.rstrip() + "\n" for line in capture.get().splitlines())
+
+
+@pytest.mark.parametrize(("render", "name"), [(terminal, "gate.txt"), (report.as_markdown, "gate.md")])
+def test_reports_are_as_they_were(render, name):
+    """UPDATE_GOLDEN=1 writes what they are now."""
+    if os.environ.get("UPDATE_GOLDEN"):
+        (GOLDEN / name).write_text(render(EVERYTHING), encoding="utf-8")
+    assert render(EVERYTHING) == (GOLDEN / name).read_text(encoding="utf-8")
+
+
+def test_markdown_says_nothing_of_its_own():
+    """What names and reasons hold is neither HTML nor a table nor a call of somebody, outside of code."""
+    text = report.as_markdown(EVERYTHING)
+    prose = "".join(part for block in text.split("```")[::2] for part in block.split("`")[::2])
+    prose = re.sub(r"&#\d+;", "", prose)
+    for word in ("<script", "@someone", "](y)", "*z*", "#1"):
+        assert word not in prose
+    (line,) = [line for line in text.splitlines() if line.startswith("|") and "script" in line]
+    assert line.replace("\\|", "").count("|") == 8
+    assert "Traceback" not in text
+
+
+@pytest.mark.parametrize("name", ["a`b", "a``b", "```", "`", "a\nb", "a` <b> @x `b"])
+def test_markdown_of_names_with_ticks(name):
+    text = report.as_markdown(ended(Row("a.time_a", [repr(name)], "regressed", **SLOWER, reason=f"{name} <b>@x")))
+    text, fence, _ = text.partition("\n```\n")
+    assert fence  # what follows is code, a line a finding, and none of them begins with a tick
+    assert "<b>" not in text
+    assert "@x" not in text
+    assert len({line.replace("\\|", "").count("|") for line in text.splitlines() if line.startswith("|")}) == 1
+
+
+def test_markdown_of_nothing():
+    assert "no cell" in report.as_markdown(ended(**STOPPED))
+    assert "interrupted: by hand" in report.as_markdown(ended(**STOPPED))
+
+
+@pytest.mark.parametrize("width", [20, 60, 140])
+def test_nothing_in_a_name_is_markup(width):
+    odd = Row("a.time_a", ["'[red]x[/red]'", "'[/]'"], "broken", reason="[bold]no[/bold] [/]")
+    said = terminal(ended(odd), width)
+    assert "[bold]no[/bold] [/]" in said
+    assert "a.time_a('[red]x[/red]', '[/]')" in "".join(said.split("\n")) or width < 140
+
+
+def test_only_the_same_are_still_shown_when_all_are():
+    assert "a.time_a" in terminal(ended(row("same")))
+
+
+def test_the_json_has_all_the_fields():
+    content = report.as_json(EVERYTHING)
+    assert content == json.loads(json.dumps(content, allow_nan=False))
+    assert {"base", "head", "machine", "settings", "exit_status", "error", "summary", "cells", "not_timed"} <= content.keys()
+    assert content["machine"]["machine"] == "box"
+    assert content["settings"] == {"level": 0.95}
+    assert content["exit_status"] == 3
+    fields = {"benchmark", "params", "verdict", "before", "after", "ratio", "interval", "rounds"}
+    for cell in content["cells"]:
+        assert fields <= cell.keys()
+        assert all(isinstance(value, str) for value in cell["params"])
+        assert cell["verdict"] in report.ORDER
+    assert content["cells"][1]["before"] == 1e-3
+    assert content["cells"][1]["interval"] == [1.2, 1.3]
+    assert content["not_timed"][0] == {"benchmark": "a.track_size", "reason": "has no time: its kind is track"}
+
+
+def test_what_is_no_number_is_null():
+    odd = Row("a", [], "ambiguous", math.nan, math.inf, -math.inf, [math.nan, 1.0], 6, log_ratios={"first": [math.nan]})
+    (cell,) = json.loads(json.dumps(report.as_json(ended(odd)), allow_nan=False))["cells"]
+    assert (cell["before"], cell["after"], cell["ratio"], cell["interval"]) == (None, None, None, [None, 1.0])
+    assert cell["log_ratios"] == {"first": [None]}
+
+
+def test_the_line_that_repeats_a_finding_is_one_word_of_a_shell():
+    words = shlex.split(report.again(EVERYTHING, NASTY))
+    assert words[:4] == ["convbench", "gate", "0123456789", "ba98765432"]
+    assert words[4] == "--bench"
+    assert len(words) == 6
+    assert re.search(words[5], NASTY.name)
+    assert not re.search(words[5], f"{NASTY.name}x")
+
+
+def test_a_report_is_written_in_one_step(tmp_path):
+    file = tmp_path / "report.json"
+    file.write_text("before")
+    report.write_json(file, EVERYTHING)
+    assert json.loads(file.read_text()) == report.as_json(EVERYTHING)
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_report_that_cannot_be_written(tmp_path):
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(click.ClickException) as caught:
+        report.write(tmp_path / "taken", "text")
+    assert "taken cannot be written: " in caught.value.message
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]

@@ -1,0 +1,192 @@
+"""convbench compare: what is said of two sides of a cell, and how it is laid out."""
+
+import io
+import math
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from convbench.stored import compare
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "compare.txt"
+NAN = math.nan
+
+
+# What is said of a cell
+
+
+def side(value, spread=0.02, samples=20):
+    """A time whose quartiles lie half the spread to either side."""
+    return compare.Side(value, value * (1 - spread / 2), value * (1 + spread / 2), samples)
+
+
+@st.composite
+def sides(draw):
+    """A side of the same order of magnitude as any other, its median within its quartiles."""
+    value = draw(st.floats(0.01, 100))
+    low = value * draw(st.floats(0, 1))
+    high = value * draw(st.floats(1, 5))
+    return compare.Side(value, low, high, draw(st.integers(0, 5)))
+
+
+MISSING = st.sampled_from(["skipped, unavailable: it needs a GPU", "failed", "not measured"]).map(
+    lambda reason: compare.Side(reason=reason)
+)
+
+
+@given(sides() | MISSING, sides() | MISSING)
+def test_swapped_sides_get_the_same_verdict_and_the_inverse_ratio(before, after):
+    verdict, ratio, reason = compare.judge(before, after)
+    other_verdict, other_ratio, other_reason = compare.judge(after, before)
+    assert verdict == other_verdict
+    assert (ratio is None) == (other_ratio is None)
+    if ratio is not None:
+        assert ratio * other_ratio == pytest.approx(1)
+    if verdict == compare.DIFFERS:
+        assert {reason.split()[0], other_reason.split()[0]} == {"slower", "faster"}
+        assert reason.startswith("slower") == (ratio > 1)
+
+
+@given(sides(), sides(), st.integers(-40, 20))
+def test_another_unit_changes_nothing(before, after, exponent):
+    """By powers of two, which round nothing; but for numbers so small that they lose digits."""
+    assume(all(number == 0 or number > 1e-200 for one in (before, after) for number in (one.low, one.high)))
+    scale = 2.0**exponent
+    scaled = [compare.Side(one.value * scale, one.low * scale, one.high * scale, one.samples) for one in (before, after)]
+    assert compare.judge(*scaled) == compare.judge(before, after)
+
+
+@given(st.floats(1e-9, 1e3), st.floats(0, 0.1), st.floats(0, 0.1), st.floats(2, 1000), st.integers(2, 100))
+def test_twice_as_long_differs(value, spread, other, factor, samples):
+    verdict, ratio, reason = compare.judge(side(value, spread, samples), side(value * factor, other, samples))
+    assert (verdict, reason.split()[0]) == ("differs", "slower")
+    assert ratio == pytest.approx(factor)
+
+
+@given(sides().filter(lambda one: one.samples >= 2))
+def test_identical_samples_are_the_same(one):
+    assert compare.judge(one, one)[:2] == ("same", 1.0)
+
+
+@given(sides(), sides())
+def test_what_differs_is_separated_and_beyond_the_noise(before, after):
+    verdict, ratio, _ = compare.judge(before, after)
+    spread = max((one.high - one.low) / one.value for one in (before, after))
+    change = abs(math.log(ratio))
+    if verdict == "differs":
+        assert change > 3 * spread * (1 - 1e-9)
+        assert change > math.log(1.1) * (1 - 1e-9)
+        assert before.high < after.low or after.high < before.low
+    if verdict != "unknown":
+        assert min(before.samples, after.samples) >= 2
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict", "words"),
+    [
+        (side(1.0), side(1.09), "same", "within 10 %"),
+        (side(1.0), side(1.11), "differs", "slower by over 10 %"),
+        (side(1.0), side(1 / 1.09), "same", "within 10 %"),
+        (side(1.0), side(1 / 1.11), "differs", "faster by over 10 %"),
+        (side(1.0, 0.1), side(1.3), "unknown", "within 3 x the spread of 10 %"),
+        (side(1.0, 0.1), side(1.4), "differs", "slower by over 3 x the spread of 10 %"),
+        (side(1.0, 0.0), side(2.0, 0.0), "differs", "slower by over 10 %"),
+        (side(1.0, samples=1), side(2.0), "unknown", "1 and 20 samples, of 2 at least"),
+        (side(1.0), side(1.0, samples=0), "unknown", "20 and 0 samples, of 2 at least"),
+        (compare.Side(1.0, 1.9, 2.0, 5), side(2.0), "unknown", "beyond 3 x the spread of 10 %, but the quartiles overlap"),
+        (compare.Side(1.0, 0.99, 1.01, 5, "a"), side(1.0), "same", "within 10 %; before: a"),
+        (compare.Side(reason="failed, a"), side(1.0), "unknown", "before: failed, a"),
+        (compare.Side(reason="a"), compare.Side(reason="a"), "unknown", "before and after: a"),
+        (compare.Side(reason="a"), compare.Side(reason="b"), "unknown", "before: a; after: b"),
+    ],
+)
+def test_verdicts(before, after, verdict, words):
+    assert compare.judge(before, after)[::2] == (verdict, words)
+
+
+def cell(before, after, params=("1",)):
+    return compare.Cell("lists.time_sort", params, before, after, *compare.judge(before, after))
+
+
+SLOWER, FASTER = cell(side(1.0), side(2.0)), cell(side(2.0), side(1.0))
+UNCHANGED, ONE_SAMPLE = cell(side(1.0), side(1.0)), cell(side(1.0), side(2.0, samples=1))
+
+
+@pytest.mark.parametrize(
+    ("cells", "status"),
+    [
+        ([UNCHANGED], 0),
+        ([UNCHANGED, ONE_SAMPLE], 0),
+        ([FASTER], 0),
+        ([FASTER, SLOWER], 1),
+        ([SLOWER, ONE_SAMPLE], 1),
+        ([ONE_SAMPLE], 4),
+        ([], 4),
+    ],
+)
+def test_exit_status(cells, status):
+    assert compare.exit_status(cells) == status
+
+
+@given(st.lists(st.builds(cell, sides() | MISSING, sides() | MISSING), max_size=20))
+def test_the_worst_comes_first_and_what_is_unknown_last(cells):
+    ordered = compare.worst_first(cells)
+    known = [one.verdict != "unknown" for one in ordered]
+    assert known == sorted(known, reverse=True)
+    for wanted in (True, False):
+        ratios = [one.ratio or 0 for one in ordered if (one.verdict != "unknown") == wanted]
+        assert ratios == sorted(ratios, reverse=True)
+
+
+# The report
+
+
+def comparison():
+    gpu = "skipped, unavailable: gpu.a needs a CUDA device"
+    shown = [
+        cell(side(1e-3), side(0.1), ("'100 times'",)),
+        cell(side(1e-3, 0.004), side(12e-3, 0.004), ("'12 times'",)),
+        cell(side(1e-3, 0.08), side(5e-3, 0.08), ("'5 times'",)),
+        cell(side(1e-3), side(2e-3), ("'twice'",)),
+        cell(side(1e-3, 0.3), side(1.5e-3), ("'[red]noisy[/red]'",)),
+        cell(side(1e-3), side(0.99e-3), ("'same'", "2")),
+        cell(side(1e-3), side(1e-4), ("'faster'",)),
+        cell(side(1e-3), compare.Side(3e-3, samples=0, low=NAN, high=NAN), ("'no samples'",)),
+        cell(side(1e-3), compare.Side(reason="failed, WrongAnswer: 3.2 is off by 1.4"), ("'wrong'",)),
+        cell(compare.Side(reason="failed"), compare.Side(reason="failed"), ("'wrong both times'",)),
+        *(cell(compare.Side(reason=gpu), compare.Side(reason=gpu), (f"'gpu.{n}'",)) for n in range(3)),
+        cell(compare.Side(reason="not measured"), compare.Side(reason="skipped, too slow here: 3e9"), ("'slow'",)),
+    ]
+    return compare.Comparison(
+        "00000001" + 32 * "a", "00000002" + 32 * "a", "box", "env", ("older",), compare.worst_first(shown)
+    )
+
+
+@pytest.mark.parametrize("widths", [(160, 90)])
+def test_the_report_looks_as_before(widths):
+    """The whole of it, wide and narrow; UPDATE_GOLDEN=1 writes what it looks like now."""
+    now = ""
+    for width in widths:
+        out = io.StringIO()
+        compare.show(comparison(), Console(file=out, width=width, color_system=None))
+        now += f"=== {width} characters\n" + "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
+    if os.environ.get("UPDATE_GOLDEN"):
+        GOLDEN.parent.mkdir(exist_ok=True)
+        GOLDEN.write_text(now, encoding="utf-8")
+    assert now == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_every_cell_is_counted_once():
+    out = io.StringIO()
+    compare.show(comparison(), Console(file=out, width=160, color_system=None))
+    shown = out.getvalue().splitlines()
+    assert sum("lists.time_sort" in line for line in shown) == 10
+    assert [line for line in shown if "without a time" in line] == [
+        "3 cells without a time: before and after: skipped, unavailable",
+        "1 cell without a time: before: not measured; after: skipped, too slow here",
+    ]
+    assert shown[-1] == "14 cells: 5 differ (4 slower, 1 faster), 1 same, 8 unknown"

@@ -1,0 +1,419 @@
+"""Where series changed: the statistics on series of known truth, and what is told of stored results."""
+
+import contextlib
+import io
+import json
+import math
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import history_proof
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from published import Published, benchmark
+from rich.console import Console
+
+from convbench.cli import commands
+from convbench.stored import change_points, history
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "history.txt"
+NAN = math.nan
+
+
+# Series of known truth
+
+
+def score(kind, method=history_proof.ours, series=history_proof.SERIES):
+    (record,) = history_proof.records(kind, 1)
+    return history_proof.score(record[:series], method(record[:series]))
+
+
+QUIET = [kind for kind in history_proof.KINDS if kind.startswith("no step") and "tails" not in kind]
+
+
+@pytest.mark.parametrize("kind", QUIET)
+def test_at_most_one_false_alarm_in_a_hundred_series_without_a_step(kind):
+    assert score(kind).wrong <= 1
+
+
+@pytest.mark.parametrize("kind", ["step of 10 %", "step of 50 %"])
+def test_every_step_is_found_within_one_commit(kind):
+    assert score(kind).hits == history_proof.SERIES
+
+
+@pytest.mark.parametrize(("kind", "series"), [("step of 5 %", 15), ("10 %, 20 commits", 50), ("no step, 5 commits", 50)])
+def test_more_is_found_than_by_asv_with_no_more_false_alarms(kind, series):
+    ours = score(kind, series=series)
+    for method in (history_proof.asv_steps, history_proof.asv_regressions):
+        theirs = score(kind, method, series)
+        assert ours.hits >= theirs.hits
+        assert ours.wrong <= theirs.wrong
+        assert (ours.hits, -ours.wrong) > (theirs.hits, -theirs.wrong) or not theirs.wrong
+
+
+def test_each_series_alone_is_judged_as_well():
+    """Without others beside it, from which to learn about noise."""
+
+    def alone(record):
+        return [history_proof.ours([made])[0] for made in record]
+
+    assert score("step of 10 %", alone).hits >= 99
+    assert score("no step", alone).wrong <= 1
+
+
+# What holds whatever the numbers
+
+
+@st.composite
+def records(draw):
+    """A few series of a few levels each, with noise and holes."""
+    random = np.random.default_rng(draw(st.integers(0, 2**32)))
+    count = draw(st.integers(4, 40))
+    made = []
+    for _ in range(draw(st.integers(1, 5))):
+        levels = np.repeat(random.choice([1.0, 1.1, 1.5], 8), 5)[:count]
+        values = levels * np.exp(random.normal(0, 0.02, count))
+        values[random.random(count) < draw(st.sampled_from([0, 0.3]))] = NAN
+        made.append(change_points.Series(values, 0.01))
+    return made
+
+
+def places(finding):
+    return [(c.kind, c.last, c.first, c.good, c.changed) for c in finding.changes]
+
+
+@settings(max_examples=50, deadline=None)
+@given(records(), st.integers(-60, 20))
+def test_another_unit_changes_nothing(record, exponent):
+    scaled = [change_points.Series(np.asarray(one.values) * 2.0**exponent, one.spread) for one in record]
+    for finding, other in zip(change_points.judge(record), change_points.judge(scaled), strict=True):
+        assert places(finding) == places(other)
+        assert [c.ratio for c in finding.changes] == pytest.approx([c.ratio for c in other.changes])
+        assert [c.after * 2.0**exponent for c in finding.changes] == pytest.approx([c.after for c in other.changes])
+
+
+# Of a pair of steps to move, the one that came first had the choice.
+PAIR = [1.11, 1.1, 0.97, 1.0, 1.06, 1.12, 1.5, 1.55, 1.03, 1.05, 1.05, 1.07, 1.06, 1.14, 0.95, 0.98, 1.02]
+
+
+@settings(max_examples=50, deadline=None)
+@given(records())
+@example([change_points.Series(PAIR, 0.01)])
+def test_turned_around_the_same_changes_go_the_other_way(record):
+    turned = [change_points.Series(np.asarray(one.values)[::-1], one.spread) for one in record]
+    for one, finding, other in zip(record, change_points.judge(record), change_points.judge(turned), strict=True):
+        # A point that is alone comes after others either way.
+        found, back = ([c for c in one.changes if c.kind != change_points.ALONE] for one in (finding, other))
+        end = len(one.values) - 1
+        turned_back = [(end - c.first, end - c.last, end - c.changed, end - c.good) for c in reversed(back)]
+        assert [(c.last, c.first, c.good, c.changed) for c in found] == turned_back
+        assert [c.ratio for c in found] == pytest.approx([1 / c.ratio for c in reversed(back)])
+
+
+@settings(max_examples=50, deadline=None)
+@given(records(), st.integers(1, 3))
+def test_commits_without_values_only_widen_the_ranges(record, holes):
+    """The same values with empty commits in between."""
+
+    def spread(values):
+        wide = np.full(len(values) * (holes + 1), NAN)
+        wide[:: holes + 1] = values
+        return wide
+
+    wide = [change_points.Series(spread(one.values), one.spread) for one in record]
+    for finding, other in zip(change_points.judge(record), change_points.judge(wide), strict=True):
+        found = [(kind, *(place * (holes + 1) for place in rest)) for kind, *rest in places(finding)]
+        assert found == places(other)
+
+
+@settings(max_examples=50, deadline=None)
+@given(records())
+def test_a_change_is_whole(record):
+    for one, finding in zip(record, change_points.judge(record), strict=True):
+        present = np.isfinite(one.values)
+        assert finding.points == present.sum()
+        for c in finding.changes:
+            assert c.good <= c.last < c.first <= c.changed
+            assert present[[c.good, c.last, c.first, c.changed]].all()
+            assert c.low <= c.ratio <= c.high
+            assert c.ratio == pytest.approx(c.after / c.before)
+            assert c.doubt <= change_points.LEVEL
+
+
+@pytest.mark.parametrize("values", [[], [1.0], [1.0, 2.0, 2.0], [NAN] * 9, [0.0] * 9, [1.0, NAN, 1.0, NAN, 2.0]])
+def test_what_is_too_short_is_not_judged(values):
+    (finding,) = change_points.judge([change_points.Series(values)])
+    assert finding.short
+    assert finding.changes == ()
+
+
+def kinds(values, spread=0.0, others=20):
+    """What is found in a series beside others that do not change."""
+    random = np.random.default_rng(1)
+    quiet = [change_points.Series(np.exp(random.normal(0, 0.02, len(values)))) for _ in range(others)]
+    finding = change_points.judge([change_points.Series(values, spread), *quiet])[0]
+    return [(c.kind, c.last, c.first) for c in finding.changes]
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ([1, 1.01, 1.2, 1.21], [("step", 1, 2)]),
+        ([1, 1.01, 1.2, 1.21, 1.19], [("step", 1, 2)]),
+        ([1, 1.01, NAN, 1.2, 1.21], [("step", 1, 3)]),
+        ([1.2, 1.21, 1.0, 1.01], [("step", 1, 2)]),
+        ([1, 1.01, 0.99, 1.2], [("alone", 2, 3)]),
+        ([1, 1.2, 1.21, 1.2], [("alone", 0, 1)]),
+        ([1, 1.01, 1.2, 0.99, 1], [("alone", 1, 2)]),
+        ([1, 1.01, 1.03, 1.0], []),
+        ([1, 1, 1, 1], []),
+        ([1, 1, 1, 1, 1.005, 1.005, 1.005, 1.005], []),
+        ([1] * 10 + [1.5] + [1] * 10, [("alone", 9, 10)]),
+        ([1] * 10 + [1.5] * 2 + [1] * 10, []),
+        ([1] * 10 + [1.5] * 3 + [1] * 10, [("step", 9, 10), ("step", 12, 13)]),
+        (list(np.linspace(1, 1.5, 30)), [("drift", 0, 29)]),
+    ],
+)
+def test_found(values, found):
+    assert kinds(values) == found
+
+
+def test_a_short_series_is_as_noisy_as_its_samples():
+    assert kinds([1, 1.01, 1.2, 1.21], spread=0.02) == [("step", 1, 2)]
+    assert kinds([1, 1.01, 1.2, 1.21], spread=0.2) == []
+
+
+def test_a_short_series_alone_cannot_know():
+    assert kinds([1, 1.02, 1.2, 1.22], others=0) == []
+
+
+def test_five_thousand_series_of_two_hundred_commits():
+    random = np.random.default_rng(0)
+    values = np.exp(random.normal(0, 0.02, (5000, 200)))
+    values[::100, 120:] *= 1.1
+    start = time.process_time()
+    findings = change_points.judge([change_points.Series(row) for row in values])
+    assert time.process_time() - start < 30
+    found = [i for i, finding in enumerate(findings) if finding.changes]
+    assert set(range(0, 5000, 100)) <= set(found)
+    assert len(found) <= 52
+
+
+# Stored results
+
+NAMES = ["cpu.shift", "cpu.torch", "im2col.strided"]
+TIMES = "conv2d.Layers.time_conv2d"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """Twelve commits, the seventh 20 % slower in one implementation; the fourth does not build; den is another machine."""
+    made = Published(tmp_path_factory.mktemp("history") / "p", {TIMES: benchmark(TIMES, NAMES, [("size", ["'a'", "'b'"])])})
+    random = np.random.default_rng(3)
+    made.hashes = []
+    for i in range(12):
+        times = 1e-3 * np.exp(random.normal(0, 0.01, 6))
+        times[:2] *= 1.2 if i >= 6 else 1
+        times[3] *= 2 if i == 2 else 1
+        if i == 5:
+            times[4] = NAN
+        rows = [None if math.isnan(value) else float(value) for value in times]
+        near = [[value and value * by for value in rows] for by in (0.99, 1.01)]
+        made.hashes.append(made.add({TIMES: rows}, {TIMES: near}, message=f"commit {i}"))
+        if i == 3:
+            made.path.unlink()
+            line = {"commit": made.hashes[-1], "environments": ["env-py3.11"], "reason": "the compiler says no"}
+            (made.results / "box" / "unbuilt.jsonl").write_text(json.dumps(line) + "\n")
+        elif i % 2:
+            other = json.loads(made.path.read_text())
+            other["params"]["machine"] = "den"
+            other["results"][TIMES][0] = [value and value * 3 for value in rows]
+            (made.results / "den").mkdir(exist_ok=True)
+            (made.results / "den" / made.path.name).write_text(json.dumps(other))
+    return made
+
+
+def run(project, *arguments, machine="box"):
+    with contextlib.chdir(project.folder):
+        return CliRunner().invoke(commands.main, ["history", "--machine", machine, *arguments], catch_exceptions=False)
+
+
+def told(project, *arguments, **more):
+    """The file for programs."""
+    path = project.folder / "out.json"
+    done = run(project, *arguments, "--json", str(path), **more)
+    assert (done.exit_code, done.stderr) == (0, "")
+    return json.loads(path.read_text())
+
+
+def sentence(done):
+    (line,) = done.stderr.splitlines()
+    assert done.exit_code
+    assert line.startswith("Error: ")
+    return line
+
+
+def test_the_slow_commit_is_named(project):
+    found = told(project)
+    assert [one["likely"]["subject"] for one in found["changes"]] == ["commit 6", "commit 6"]
+    for one in found["changes"]:
+        assert (one["kind"], one["params"][0], one["commits_between"]) == ("step", "'cpu.shift'", 1)
+        assert one["interval"][0] < 1.2 < one["interval"][1]
+        assert (one["last_before"], one["first_after"]) == (project.hashes[5], project.hashes[6])
+    assert (found["series"], found["too_short"], found["single_commits_passed_over"]) == (6, 0, 1)
+    assert len(found["commits"]) == 11
+    assert [(one["subject"], one["reason"]) for one in found["unbuilt"]] == [("commit 3", "the compiler says no")]
+
+
+def test_a_machine_is_never_mixed_with_another(project):
+    found = told(project, machine="den")
+    assert len(found["commits"]) == 5
+    assert {(one["commits_between"], one["likely"]["subject"]) for one in found["changes"]} == {(2, "commit 7")}
+    assert all(one["before"] > 2e-3 for one in found["changes"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "series", "changes"),
+    [
+        (["-b", "'a'"], 3, 1),
+        (["-i", "cpu.*"], 4, 2),
+        (["-i", "cpu.torch"], 2, 0),
+        (["-i", "im2col.*", "-b", "'b'"], 1, 0),
+        (["--since", "HEAD~8"], 6, 2),
+        (["--since", "HEAD~4"], 6, 0),
+    ],
+)
+def test_filters(project, arguments, series, changes):
+    found = told(project, *arguments)
+    assert (found["series"], len(found["changes"])) == (series, changes)
+
+
+def test_too_few_commits(project):
+    assert "6 of them too short to tell" in run(project, "--since", "HEAD~1").stdout
+    found = told(project, "--since", "HEAD~1")
+    assert (found["too_short"], found["changes"], found["noise"]) == (6, [], None)
+
+
+@pytest.mark.parametrize(
+    ("slow", "kind", "likely", "between", "unbuilt"),
+    [
+        ((4,), "alone", "commit 4", 1, 0),
+        ((3, 4), "step", "commit 3", 2, 1),
+        ((1, 3, 4), "alone", "commit 1", 1, 0),
+        ((), 0, 0, 0, 0),
+    ],
+)
+def test_a_range_of_five_commits(tmp_path, slow, kind, likely, between, unbuilt):
+    """The third does not build; one of two implementations is a fifth slower from some commit on."""
+    made = Published(tmp_path / "p", {TIMES: benchmark(TIMES, NAMES[:2])})
+    random = np.random.default_rng(5)
+    for i in range(5):
+        times = 0.05 * np.exp(random.normal(0, 0.005, 2)) * [1, 1.2 if i in slow else 1]
+        commit = made.add({TIMES: times.tolist()}, message=f"commit {i}")
+        if i == 2:
+            made.path.unlink()
+            line = {"commit": commit, "environments": [], "reason": "the compiler says no"}
+            (made.results / "box" / "unbuilt.jsonl").write_text(json.dumps(line) + "\n")
+    found = told(made)["changes"]
+    if not slow:
+        assert found == []
+        return
+    (one,) = found
+    assert (one["kind"], one["likely"]["subject"], one["params"]) == (kind, likely, ["'cpu.torch'"])
+    assert (one["commits_between"], one["unbuilt_between"]) == (between, unbuilt)
+    assert one["ratio"] == pytest.approx(1.2, rel=0.03)
+    said = run(made).stdout
+    assert "does not build: " in said
+    assert " commit 2: the compiler says no" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--since", "nonsense"], "git knows no commit 'nonsense'"),
+        (["--since", "side"], "side is not in the history of HEAD"),
+        (["-b", "nothing"], "no series of box passes these filters"),
+        (["-i", "cpu.tor"], "no implementation is called 'cpu.tor'; there is cpu.torch"),
+        (["--json", "missing/out.json"], "cannot write to missing/out.json"),
+        (["--machine", "attic"], "no results of the machine 'attic' in results/; there are those of box, den"),
+    ],
+)
+def test_mistakes(project, arguments, words):
+    git = ["git", "-C", project.folder, "-c", "user.name=A", "-c", "user.email=a@b.c"]
+    tree = subprocess.run([*git, "write-tree"], check=True, capture_output=True, text=True).stdout.strip()
+    side = subprocess.run(
+        [*git, "commit-tree", tree, "-m", "side"], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    subprocess.run([*git, "branch", "--force", "side", side], check=True)
+    assert words in sentence(run(project, *arguments))
+
+
+@pytest.mark.parametrize("cut", ["at once", "in its middle"])
+def test_a_corrupt_file_is_named_and_passed_over(project, cut):
+    """Whole: what stands before the damage counts no more than the rest."""
+    broken = project.results / "box" / "00000000-env.json"
+    content = json.loads(project.path.read_text())
+    column = content["result_columns"].index("result")
+    first = next(iter(content["results"].values()))
+    slow = [*first[:column], [1e3 * value for value in first[column]], *first[column + 1 :]]
+    content["results"] = dict.fromkeys(content["results"], slow) | {"z.last": 5}
+    broken.write_text("{" if cut == "at once" else json.dumps(content))
+    try:
+        done = run(project)
+    finally:
+        broken.unlink()
+    assert done.exit_code == 0
+    assert done.stderr.startswith("passed over: box/00000000-env.json ")
+    assert "2 changes (2 slower, 0 faster)" in done.stdout
+
+
+def test_results_that_head_does_not_descend_from(project):
+    content = json.loads(project.path.read_text()) | {"commit_hash": "f" * 40}
+    strange = project.results / "box" / "ffffffff-env-py3.11.json"
+    strange.write_text(json.dumps(content))
+    try:
+        assert "left out: 1 commit with results, not in the history of HEAD" in run(project).stdout
+    finally:
+        strange.unlink()
+
+
+# The report
+
+
+def event(kind, change, params, between=1, unbuilt=0, environment="env", noise=0.01):
+    commits = [history.Commit(f"{n:08d}".ljust(40, "a"), f"Subject of commit {n}") for n in range(20)]
+    where = commits[change[1]], commits[change[2]], commits[change[0]], between, unbuilt
+    before, after = change[3:]
+    ratio = after / before
+    found = change_points.Change(kind, change[0] - 1, *change[:3], before, after, ratio, ratio * 0.98, ratio * 1.02, 1e-9)
+    return history.Event("conv2d.Layers.time_conv2d", params, environment, "seconds", noise, found, *where)
+
+
+def made():
+    events = (
+        event(change_points.STEP, (7, 6, 7, 1e-3, 1.2e-3), ("'cpu.shift'", "'a'")),
+        event(change_points.STEP, (7, 5, 7, 1e-6, 1.1e-6), ("'cpu.shift'", "'[red]b[/red]'"), 2, 1, "other"),
+        event(change_points.STEP, (9, 8, 9, 1.0, 0.5), ("'cpu.torch'", "'a'"), noise=0.2),
+        event(change_points.DRIFT, (10, 0, 11, 1e-3, 1.05e-3), ("'cpu.torch'", "'b'"), 11),
+        event(change_points.ALONE, (11, 10, 11, 1e-3, 1.5e-3), ("'im2col.strided'", "'b'")),
+    )
+    commits = tuple(history.Commit(f"{n:08d}".ljust(40, "a"), "") for n in range(12))
+    unbuilt = ((history.Commit("00000006" + "a" * 32, "Subject of commit 6"), "the compiler says no"),)
+    return history.History("box", ("env", "other"), commits, 2, unbuilt, 12, 3, 0.013, 4, events)
+
+
+def test_the_report_looks_as_before():
+    """The whole of it, wide and narrow; UPDATE_GOLDEN=1 writes what it looks like now."""
+    now = ""
+    for width in (160, 90):
+        out = io.StringIO()
+        history.show(made(), Console(file=out, width=width, color_system=None))
+        now += f"=== {width} characters\n" + "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
+    if os.environ.get("UPDATE_GOLDEN"):
+        GOLDEN.write_text(now, encoding="utf-8")
+    assert now == GOLDEN.read_text(encoding="utf-8")

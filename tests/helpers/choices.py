@@ -1,0 +1,22 @@
+"""What several files of tests share."""
+
+import numpy as np
+import pytest
+
+from benchmarks.workloads import random_problems
+from impls.conv2d import choice, tables
+
+PROBLEMS = random_problems.draw(60, seed=7)
+
+
+X, W = np.random.default_rng(0).random((2, 1, 32, 9, 9), np.float32)
+
+
+COMPILED = choice.instruction_set() is not None
+
+
+needs_compiled = pytest.mark.skipif(not COMPILED, reason="the Cython kernels are not built: install with a C compiler")
+
+
+def asked(problem):
+    return tables.problem(problem.input_shape, problem.weight_shape, **problem.arguments)

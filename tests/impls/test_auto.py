@@ -1,0 +1,488 @@
+"""Whom cpu.auto picks: measured problems decide, those most like a call above all, or a rule; explain() tells."""
+
+import re
+
+import numpy as np
+import pytest
+from choices import PROBLEMS, W, X, asked
+from hypothesis import assume, given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+
+import impls
+from benchmarks.commands import tune
+from benchmarks.workloads import random_problems
+from benchmarks.workloads.problems import Problem
+from impls.conv2d import choice, tables
+
+HERE = "Maker 1 2"
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    """Writes a table of measurements in place of the real one: put({(instruction set, threads): [entries]}).
+
+    For a table of another processor the key goes on with that and a date.
+    """
+    caches = (tables._tables, tables.nearest, choice.function)
+
+    def put(entries):
+        made = [
+            {
+                "instruction_set": instructions,
+                "processor": more[0] if more else HERE,
+                "threads": count,
+                "machine": "box",
+                "commit": "01234567",
+                "date": more[1] if more else "2026-11-21",
+                "problems": problems,
+            }
+            for (instructions, count, *more), problems in entries.items()
+        ]
+        (tmp_path / "auto.toml").write_text("".join(map(tune._text, made)))
+        for cache in caches:
+            cache.cache_clear()
+
+    monkeypatch.setattr(tables, "TABLE", tmp_path / "auto.toml")
+    monkeypatch.setattr(choice, "instruction_set", lambda: "avx9")
+    monkeypatch.setattr(tables, "processor", lambda: HERE)
+    put({})
+    yield put
+    for cache in caches:
+        cache.cache_clear()
+
+
+def entry(input, weight, us, **settings):
+    return {"input": input, "weight": weight, **settings, "us": us}
+
+
+LAYER = entry([1, 64, 56, 56], [64, 64, 3, 3], {"cpu.shift": 10.0, "cpu.fft": 12.5}, padding=1)
+FILTER = entry([1, 1, 512, 512], [1, 1, 3, 3], {"cpu.windows": 100.0}, padding=1)
+
+
+# Which is picked
+
+
+@pytest.mark.parametrize(
+    ("shapes", "settings", "name", "runner_up"),
+    [
+        (((1, 64, 56, 56), (64, 64, 3, 3)), {"padding": 1}, "cpu.shift", "cpu.fft"),
+        (((2, 100, 40, 50), (48, 100, 3, 3)), {"padding": 1}, "cpu.shift", "cpu.fft"),
+        (((1, 1, 600, 800), (1, 1, 5, 5)), {}, "cpu.windows", None),
+        (((4, 1, 28, 28), (2, 1, 3, 3)), {"padding": "same"}, "cpu.windows", None),
+    ],
+)
+def test_the_nearest_measured_problem_decides(table, shapes, settings, name, runner_up):
+    table({("avx9", 1): [LAYER, FILTER]})
+    found = impls.explain(*shapes, **settings)
+    assert found.implementation.name == name
+    assert runner_up in (None, found.runner_up)
+    assert name in found.alike[0].times
+
+
+def test_the_nearer_counts_for_more():
+    """Channels halved, and doubled twice; who is missing counts as LATE."""
+    near, far = (
+        tables.measured(entry([1, c, 9, 9], [8, c, 3, 3], times))
+        for c, times in [(32, {"cpu.shift": 1.0, "cpu.fft": 1.5}), (256, {"cpu.fft": 2.0, "cpu.windows": 2.5})]
+    )
+    known = tables.Known((far, near))
+    alike, expected = known.expect(tables.problem((1, 64, 9, 9), (8, 64, 3, 3)))
+    assert alike == (near, far)
+    assert list(expected) == ["cpu.fft", "cpu.shift", "cpu.windows"]
+    assert expected["cpu.shift"] < tables.LATE**0.5 < (expected["cpu.windows"] / 1.25**0.5)
+    assert known.expect(near.problem) == ((near,), {"cpu.shift": 1.0, "cpu.fft": pytest.approx(1.5)})
+
+
+@examples(deadline=None)  # the first imports scikit-learn
+@given(st.integers(0, 1000), st.integers(1, 20), st.randoms(use_true_random=False))
+def test_all_that_was_measured_decides_and_what_was_measured_itself_alone(seed, count, chance):
+    """Against scikit-learn, whose ridge regression with this kernel is the mean of the Gaussian process."""
+    ridges, pairs = pytest.importorskip("sklearn.kernel_ridge"), pytest.importorskip("sklearn.metrics.pairwise")
+    names = ["cpu.shift", "cpu.fft", "cpu.torch", "cpu.loops"]
+    times = [{name: 10 ** chance.uniform(-6, -5) for name in names} for _ in range(count)]
+    every = [tables.measured(tune._entry(p.label, t)) for p, t in zip(random_problems.draw(count, seed), times, strict=True)]
+    known, other = tables.Known(tuple(every)), asked(random_problems.draw(1, seed + 1)[0])
+    assume(other not in [one.problem for one in every])
+    alike, expected = known.expect(other)
+    assert len(alike) == min(count, tables.ALIKE)
+    taken = np.log([[one.behind(name) for name in expected] for one in every])
+    problems = [one.problem for one in every]
+
+    def covariance(some):
+        near, linear = (
+            pair([of(one) for one in some], [of(one) for one in problems], **more)
+            for pair, of, more in (
+                (pairs.laplacian_kernel, tables.place, {"gamma": 1}),
+                (pairs.linear_kernel, tables.unfilled, {}),
+            )
+        )
+        return near + tables.TREND * linear
+
+    ridge = ridges.KernelRidge(alpha=tables.UNCERTAIN, kernel="precomputed")
+    ridge.fit(covariance(problems), taken - taken.mean(axis=0))
+    logarithms = ridge.predict(covariance([other]))[0] + taken.mean(axis=0)
+    assert np.log(list(expected.values())) == pytest.approx(logarithms, abs=1e-9)
+    torch = tables.CAUTION if other.flops > tables.SMALL else 1
+    order = [late * (torch if name == "cpu.torch" else 1) for name, late in expected.items()]
+    assert order == sorted(order)
+    for one in every:
+        assert known.expect(one.problem)[0] == (one,)
+
+
+def test_a_problem_in_the_place_of_another_is_not_that_problem():
+    """Strides that differ in their order, of one product: whoever decides alone must be the problem itself."""
+    times = {"cpu.shift": 1.0, "cpu.fft": 1.5}
+    one, other = (
+        tables.measured(entry([1, 8, 9, 9], [8, 8, 3, 3], times, stride=list(s), padding=1)) for s in ((1, 2), (2, 1))
+    )
+    assert tables.Known((one, other)).expect(other.problem)[0] == (other,)
+    assert tables.Known((one,)).expect(other.problem)[1]["cpu.fft"] == pytest.approx(1.5)
+    assert tables.Known((one,)).expect(one.problem._replace(dtype="float64"))[0] == (one,)
+
+
+def test_torch_is_left_for_those_alone_who_should_be_faster_by_more_than_a_little(table):
+    near = entry([1, 64, 56, 56], [64, 64, 5, 5], {"cpu.shift": 100.0, "cpu.torch": 101.0})
+    table({("avx9", 1): [near]})
+    itself, other = impls.explain((1, 64, 56, 56), (64, 64, 5, 5)), impls.explain((1, 64, 60, 60), (64, 64, 5, 5))
+    assert (itself.implementation.name, other.implementation.name) == ("cpu.shift", "cpu.torch")
+    assert "the runner-up is cpu.shift, expected to take 0.99 times as long, too little less to leave torch for it" in str(
+        other
+    )
+    small = entry([1, 64, 6, 6], [64, 64, 5, 5], {"cpu.shift": 100.0, "cpu.torch": 101.0})
+    table({("avx9", 1): [small]})
+    assert impls.explain((1, 64, 7, 6), (64, 64, 5, 5)).implementation.name == "cpu.shift"
+
+
+@pytest.mark.parametrize("transform", ["cpu.fft", "cpu.cython_winograd", "cpu.opencv"])
+def test_exact_leaves_transforms_out(table, transform):
+    """OpenCV's among them, which is a library and transforms for large kernels alone."""
+    table({("avx9", 1): [entry(LAYER["input"], LAYER["weight"], {transform: 1.0, "cpu.shift": 2.0}, padding=1)]})
+    shapes = (1, 64, 56, 56), (64, 64, 3, 3)
+    assert next(iter(impls.explain(*shapes, padding=1).expected)) == transform
+    exact = impls.explain(*shapes, padding=1, exact=True)
+    assert exact.implementation.name == "cpu.shift"
+    assert transform not in exact.expected
+
+
+def test_the_runner_up_can_run_here(table, monkeypatch):
+    table({("avx9", 1): [entry([1, 8, 32, 32], [8, 8, 3, 3], {"cpu.shift": 1.0, "cpu.fft": 2.0, "cpu.windows": 3.0})]})
+    there = choice._load
+    monkeypatch.setattr(choice, "_load", lambda name: "it is gone" if name == "cpu.fft" else there(name))
+    found = impls.explain((1, 8, 32, 32), (8, 8, 3, 3))
+    assert (found.implementation.name, found.runner_up) == ("cpu.shift", "cpu.windows")
+
+
+def no_room(*_):
+    raise MemoryError("no room for patches")
+
+
+@pytest.mark.parametrize("convolve", [impls.conv2d, impls.load("cpu.auto")], ids=["impls.conv2d", "cpu.auto"])
+def test_who_finds_no_room_for_his_patches_leaves_it_to_the_next(table, monkeypatch, convolve):
+    table({("avx9", 1): [entry([*X.shape], [*W.shape], {"im2col.strided": 1.0, "cpu.windows": 2.0, "cpu.shift": 3.0})]})
+    monkeypatch.setattr(choice, "threads", lambda: 1)
+    monkeypatch.setattr("impls.conv2d.geometry.require_patches", no_room)
+    assert impls.explain(X, W).implementation.name == "im2col.strided"
+    assert np.array_equal(convolve(X, W), impls.load("cpu.shift")(X, W))
+    monkeypatch.setattr(choice, "others", lambda *_: iter([no_room, no_room]))
+    with pytest.raises(MemoryError, match="no room for patches"):
+        convolve(X, W)
+
+
+def test_with_numpy_alone_there_is_somebody_who_needs_no_patches(table, monkeypatch):
+    numpy = ("im2col.strided", "cpu.shift_matmul")
+    there = choice._load
+    monkeypatch.setattr(choice, "_load", lambda name: there(name) if name in numpy else "it is gone")
+    for rule in choice.RULES:
+        monkeypatch.setattr(choice, "_kind", lambda *_, rule=rule: rule)
+        found = impls.explain((1, 64, 56, 56), (64, 64, 7, 7))
+        assert {found.implementation.name, *(other.name for other in found.others)} == {*numpy}
+
+
+def test_who_cannot_compute_it_is_passed_over(table):
+    best = {"cpu.scipy_ndimage": 1.0, "cpu.shift": 2.0}  # the first has stride 1 alone
+    table({("avx9", 1): [entry([1, 8, 32, 32], [8, 8, 3, 3], best)]})
+    assert impls.explain((1, 8, 32, 32), (8, 8, 3, 3), stride=2).implementation.name == "cpu.shift"
+
+
+@pytest.mark.parametrize(("threads", "nearest"), [(1, 1), (2, 1), (3, 4), (4, 4), (64, 4)])
+def test_the_nearest_number_of_threads(table, monkeypatch, threads, nearest):
+    by = {1: "cpu.shift", 4: "cpu.windows"}
+    table({("avx9", count): [entry([1, 8, 32, 32], [8, 8, 3, 3], {name: 1.0})] for count, name in by.items()})
+    monkeypatch.setattr(choice, "threads", lambda: threads)
+    assert impls.explain((1, 8, 32, 32), (8, 8, 3, 3)).implementation.name == by[nearest]
+
+
+@pytest.mark.parametrize(
+    ("there", "nearest"),
+    [
+        ([(HERE, 2, "01"), ("Maker 1 3", 1, "02"), ("Other 1 2", 1, "02")], HERE),  # its own, whatever else is nearer
+        ([("Maker 9 9", 4, "01"), ("Other 1 2", 1, "02")], "Maker 9 9"),  # then its maker's
+        ([("Makers 9 9", 1, "02"), ("Maker 3 3", 1, "01")], "Maker 3 3"),
+        ([("Maker 3 3", 2, "02"), ("Maker 9 9", 1, "01")], "Maker 9 9"),  # then the number of threads
+        ([("Maker 3 3", 1, "02"), ("Maker 9 9", 1, "01")], "Maker 3 3"),  # then the newest
+        ([("Other 1 2", 1, "01")], "Other 1 2"),
+    ],
+)
+@pytest.mark.parametrize("turn", [1, -1])
+def test_the_table_of_this_processor_or_of_its_maker(table, monkeypatch, there, nearest, turn):
+    monkeypatch.setattr(choice, "threads", lambda: 1)
+    layers = {("avx9", count, processor, date): [LAYER] for processor, count, date in there[::turn]}
+    table({("neon", 1): [LAYER], **layers})
+    found = impls.explain((1, 64, 56, 56), (64, 64, 3, 3), padding=1)
+    assert found.table.processor == nearest
+    assert ("measured on box, which has another processor (avx9, " in str(found)) == (nearest != HERE)
+
+
+AMD = "vendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\nmodel name\t: 9\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (f"processor\t: 0\n{AMD}\nprocessor\t: 1\nmodel\t\t: 3\n", "AuthenticAMD 25 17"),
+        ("BogoMIPS\t: 50\nCPU implementer\t: 0x41\nCPU architecture: 8\nCPU part\t: 0xd40\n", "0x41 8 0xd40"),
+        ("", "what Python says"),
+        (None, "what Python says"),
+    ],
+)
+def test_a_processor_by_what_linux_tells(monkeypatch, tmp_path, text, name):
+    file = tmp_path / "cpuinfo"
+    if text is not None:
+        file.write_text(text)
+    monkeypatch.setattr(tables, "CPU", file)
+    monkeypatch.setattr("platform.processor", lambda: "what Python says")
+    assert tables.processor.__wrapped__() == name
+
+
+@pytest.mark.parametrize("there", [{}, {("neon", 1): [LAYER]}, {("avx9", 1): []}])
+def test_a_rule_where_nothing_was_measured(table, there):
+    table(there)
+    found = impls.explain((1, 1, 64, 64), (1, 1, 3, 3))
+    assert (found.alike, found.table) == ((), None)
+    assert found.implementation.name in choice.RULES["few channels"]
+    assert "by rule: few channels; nothing was measured with avx9" in str(found)
+
+
+FOR_WIDE_VECTORS = ["n1c15h99w99k16r3s3", "n2c90h99w99k18r3s3t2g2", "n9c8h300w300k20r3s3", "n9c7h300w300k33r3s3t3"]
+LARGER = ["n1c32h7w71k256r5s5", "n1c32h62w62k56r5s5", "n1c32h62w62k56r5s5t2", "n8c16h60w60k16r7s3d2"]
+NARROW = [
+    "n1c7h99w99k6r3s3t2",
+    "n1c7h99w99k3r3s3t3",
+    *(f"n9c1h999w999k9r3s3{stride}" for stride in ("", "t2")),
+    *(f"n9c{c}h300w300k{k}r3s3t2" for c, k in ((4, 20), (5, 19), (5, 20))),
+    "n9c5h300w300k20r3s3",
+    "n9c6h300w96k9r3s3t3",
+    "n9c6h300w95k9r3s3t3",
+    "n9c6h300w300k9r7s7t3",
+    "n9c7h300w300k32r3s3t3",
+    "n9c8h300w65k4r3s3t2",
+    "n9c8h300w64k4r3s3t2",
+    "n1c8h300w300k4r6s8",
+    "n1c8h300w300k4r7s7",
+    "n9c1h999w999k8r3s3",
+    "n9c1h999w999k8r3s3t2",
+    "n1c8h97w97k8r3s3",
+    "n4c16h999w11k16r3s3g2",
+    "n1c8h300w300k4r3s3t2",
+]
+NOT_WIDE = ["n4c16h999w10k16r3s3g2", "n1c90h99w99k16r3s3t2g2", "n2c90h99w99k14r3s3t2g2", "n1c9h97w97k8r3s3"]
+FEW_CHANNELS = ["n1c6h8w8k3r3s3p1", "n2c6h8w8k2r3s3p1", "n2c2h8w8k3r3s3p1", "n2c6h8w9k3r3s3p1", "n2c6h8w8k3r1s1"]
+WITH_WIDE_VECTORS = {
+    "n2c3h8w8k3r3s3p1": "small layer",
+    "n1c10h200w200k14r3s3t3": "layer for wide vectors",
+    "n1c16h99w99k2r3s3": "3x3 layer",
+    **dict.fromkeys(NOT_WIDE, "large layer"),
+    "n8c445h99w99k27r3s3": "layer for wide vectors",
+    **dict.fromkeys(["n8c768h3w2k768r3s3p1", "n32c96h10w10k16r3s3p2d2"], "layer for wide vectors"),
+    "n1c64h8w16k64r7s7p3": "layer for wide vectors",
+    **dict.fromkeys(["n1c5h25w40k17r3s3p1", "n1c5h60w60k9r3s3t3", "n64c8h25w40k8r3s3p1"], "narrow layer along channels"),
+    **dict.fromkeys(["n1c5h26w39k17r3s3p1", "n1c5h25w40k16r3s3p1", "n1c5h99w99k17r10s10"], "narrow layer"),
+    "n1c32h14w24k256r5s5": "layer for wide vectors",
+    **dict.fromkeys(["n1c128h99w99k16r1s1t2", "n1c1199h99w99k8r1s1t2"], "1x1 layer"),
+    **dict.fromkeys([f"n1c{c}h62w62k56r5s5" for c in (15, 160, 161)], "layer for wide vectors"),
+    **dict.fromkeys(["n1c32h62w62k56r5s5t3", "n1c32h62w62k56r13s3"], "layer for wide vectors"),
+    **dict.fromkeys(["n1c999h3w5k999r1s1", "n1c200h99w99k2r1s1", "n1c20h99w99k20r1s1p1"], "layer for wide vectors"),
+    **dict.fromkeys([*FOR_WIDE_VECTORS, *LARGER], "layer for wide vectors"),
+    **dict.fromkeys(NARROW, "narrow layer"),
+}
+
+WITHOUT_KERNELS = {"n1c6h99w99k6r3s3t3": "small layer"}
+
+
+@pytest.mark.parametrize(
+    ("label", "kind"),
+    [
+        ("n1c6h99w99k6r3s3t2", "few channels"),
+        ("n1c2h50w55k2r3s3p1", "few channels"),  # 198,000 FLOPs
+        ("n1c2h50w56k2r3s3p1", "few channels"),  # 201,600
+        *dict.fromkeys(["n2c3h8w8k3r3s3p1", *FEW_CHANNELS], "few channels").items(),
+        ("n1c7h99w99k6r3s3t2", "small layer"),
+        ("n1c3h99w99k3r3s3t3", "few channels"),
+        ("n1c6h99w99k6r3s3t3", "few channels"),
+        ("n1c7h99w99k3r3s3t3", "small layer"),
+        ("n9c1h999w999k9r3s3", "few channels"),
+        ("n9c1h999w999k9r3s3t2", "few channels"),
+        ("n9c1h999w999k8r3s3", "few channels"),
+        ("n9c1h999w999k8r3s3t2", "few channels"),
+        ("n1c16h99w99k16r3s3", "3x3 layer"),
+        ("n1c16h99w99k16r3s3d2", "3x3 layer"),
+        ("n1c16h99w99k16r3s3t2d8", "3x3 layer"),
+        ("n1c16h99w99k16r3s3d5", "small layer"),
+        ("n8c768h4w2k768r3s3p1", "3x3 layer"),  # half of Winograd's tiles
+        ("n8c768h3w2k768r3s3p1", "large layer"),
+        ("n32c96h10w10k16r3s3p2d2", "larger kernel on few pixels"),  # 100 pixels of four tiles for each of four images
+        ("n1c16h99w99k16r3s3t2d3", "small layer"),
+        ("n1c16h99w99k2r3s3", "small layer"),
+        ("n1c16h99w99k8r3s3", "3x3 layer"),
+        ("n1c16h7w16k16r3s3p1", "small layer"),  # 112 pixels
+        ("n1c16h7w17k16r3s3p1", "3x3 layer"),
+        ("n1c512h7w7k512r3s3p1", "3x3 layer"),  # 231 million
+        ("n1c99h4w4k99r3s3p1", "few pixels"),
+        ("n1c99h9w17k99r3s3t2", "few pixels"),
+        ("n1c99h4w5k99r3s3p1", "small layer"),
+        ("n2c99h4w4k99r3s3p1", "small layer"),
+        ("n8c445h99w99k27r3s3", "3x3 layer"),  # 4005 taps
+        ("n8c444h99w99k27r3s3", "3x3 layer"),  # 3996
+        ("n7c445h99w99k27r3s3", "3x3 layer"),
+        ("n8c445h99w99k28r3s3", "3x3 layer"),
+        ("n1c64h8w16k64r7s7p3", "larger kernel on few pixels"),
+        ("n1c5h25w40k17r3s3p1", "small layer"),  # 1000 pixels
+        ("n1c5h26w39k17r3s3p1", "small layer"),  # 1014
+        ("n1c5h25w40k16r3s3p1", "small layer"),
+        ("n1c5h60w60k9r3s3t3", "small layer"),
+        ("n64c8h25w40k8r3s3p1", "narrow layer"),
+        ("n1c5h99w99k17r10s10", "narrow layer along channels"),  # 100 taps
+        ("n1c5h99w99k17r10s11", "narrow layer along channels"),
+        ("n1c15h99w99k16r3s3", "large layer"),  # 40.6 million FLOPs
+        ("n2c90h99w99k18r3s3t2g2", "grouped layer"),  # no fewer products by Winograd
+        *dict.fromkeys(LARGER, "larger kernel").items(),  # the first on 201 pixels
+        ("n1c32h62w62k56r5s5t3", "large layer"),
+        ("n1c32h62w62k56r13s3", "large layer"),
+        ("n1c160h62w62k56r5s5", "larger kernel"),  # 4000 taps
+        ("n1c161h62w62k56r5s5", "large layer"),
+        ("n1c15h62w62k56r5s5", "large layer"),
+        ("n1c32h14w24k256r5s5", "larger kernel on few pixels"),  # 200
+        ("n1c90h99w99k16r3s3t2g2", "small layer"),  # 8 outputs a group, 31 million
+        ("n2c90h99w99k14r3s3t2g2", "grouped layer"),  # 7
+        ("n1c15h98w98k16r3s3", "small layer"),  # 39.8 million
+        ("n1c8h97w97k8r3s3", "narrow layer"),  # 10.4 million
+        ("n1c8h95w95k8r3s3", "small layer"),  # 9.96 million
+        ("n4c16h999w11k16r3s3g2", "narrow layer"),  # 9 columns
+        ("n4c16h999w10k16r3s3g2", "grouped layer"),  # 8
+        ("n1c8h300w300k4r3s3t2", "narrow layer"),
+        ("n9c8h300w65k4r3s3t2", "narrow layer"),  # 32 columns
+        ("n9c8h300w64k4r3s3t2", "narrow layer along channels"),  # 31
+        ("n9c4h300w300k20r3s3t2", "narrow layer"),  # 36 taps
+        ("n9c5h300w300k19r3s3t2", "narrow layer"),
+        ("n9c5h300w300k20r3s3t2", "narrow layer along channels"),  # 45 taps
+        ("n9c5h300w300k20r3s3", "narrow layer"),
+        ("n1c8h300w300k4r6s8", "narrow layer"),
+        ("n1c8h300w300k4r7s7", "narrow layer along channels"),
+        ("n1c8h400w400k4r3s3t3", "large layer"),
+        ("n9c6h300w96k9r3s3t3", "narrow layer"),  # 32 columns
+        ("n9c6h300w95k9r3s3t3", "large layer"),  # 31
+        ("n9c6h300w300k9r7s7t3", "large layer"),
+        ("n9c8h300w300k20r3s3", "narrow layer"),
+        ("n9c7h300w300k32r3s3t3", "large layer"),
+        ("n9c7h300w300k33r3s3t3", "large layer"),
+        ("n1c9h97w97k7r3s3", "large layer"),
+        ("n1c9h97w97k8r3s3", "small layer"),
+        ("n1c8h97w97k9r3s3", "small layer"),
+        ("n1c999h99w99k999r1s1", "1x1 layer"),
+        ("n1c20h100w101k10r1s1", "1x1 layer"),
+        ("n1c50h200w202k40r1s1t2", "1x1 layer"),
+        ("n1c999h4w4k999r1s1", "1x1 layer"),
+        ("n1c999h3w5k999r1s1", "large layer"),  # 15 pixels
+        ("n1c200h99w99k3r1s1", "1x1 layer"),
+        ("n1c128h99w99k16r1s1t2", "1x1 layer along channels"),
+        ("n1c1199h99w99k8r1s1t2", "1x1 layer along channels"),
+        ("n1c127h99w99k16r1s1t2", "1x1 layer"),
+        ("n1c128h99w99k15r1s1t2", "1x1 layer"),
+        ("n1c1200h99w99k16r1s1t2", "1x1 layer"),
+        ("n1c100h99w99k2r1s1", "small layer"),  # 3.9 million
+        ("n1c200h99w99k2r1s1", "large layer"),
+        ("n1c20h99w99k20r1s1p1", "large layer"),  # padded
+        ("n1c20h100w101k2r1s1t3p1", "small layer"),
+        ("n1c10h200w200k14r3s3t3", "large layer"),  # 11 million
+    ],
+)
+def test_which_rule_holds(label, kind):
+    problem = asked(Problem.parse(label))
+    assert choice._kind(problem, "avx2") == kind
+    assert choice._kind(problem, None) == WITHOUT_KERNELS.get(label, kind)
+    assert choice._kind(problem, "avx512") == WITH_WIDE_VECTORS.get(label, kind)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.label)
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("by_rule", [False, True])
+def test_what_is_picked_can_compute_it(problem, exact, by_rule):
+    found = choice.choose(asked(problem), 1, exact, by_rule)
+    assert found.implementation.device == "cpu"
+    assert found.implementation.unsupported(problem.input_shape, problem.weight_shape, **problem.arguments) is None
+    assert found.implementation.name != "cpu.auto"
+    if exact:
+        assert not {impls.load(name).family for name in (found.implementation.name, found.runner_up)} & {"winograd", "fft"}
+    if by_rule:
+        assert found.alike == ()
+
+
+# What is told
+
+
+def test_an_explanation_names_its_measurement(table):
+    table({("avx9", 1): [LAYER, FILTER]})
+    assert str(impls.explain((1, 48, 60, 60), (64, 48, 3, 3), padding=1)).splitlines() == [
+        "cpu.shift for input 1x48x60x60, weight 64x48x3x3, padding 2x2 in all, float32",
+        "the runner-up is cpu.fft, expected to take 1.23 times as long",
+        "the measured problems most like it, the nearest first:",
+        "  input 1x64x56x56, weight 64x64x3x3, padding 2x2 in all, float32: cpu.shift 10 us, cpu.fft 12.5 us",
+        "  input 1x1x512x512, weight 1x1x3x3, padding 2x2 in all, float32: cpu.windows and not these",
+        "measured on box (avx9, 1 thread), commit 01234567, 2026-11-21",
+    ]
+    assert str(impls.explain(LAYER["input"], LAYER["weight"], padding=1)).splitlines()[1:4] == [
+        "the runner-up is cpu.fft, expected to take 1.25 times as long",
+        "the measured problems most like it, the nearest first:",
+        "  input 1x64x56x56, weight 64x64x3x3, padding 2x2 in all, float32: cpu.shift 10 us, cpu.fft 12.5 us",
+    ]
+
+
+def test_arrays_are_explained_like_their_shapes():
+    assert str(impls.explain(X, W)) == str(impls.explain(X.shape, W.shape))
+    assert "float64" in str(impls.explain(X.astype(float), W.astype(float)))
+    assert "float64" in str(impls.explain(X.shape, W.shape, dtype=np.float64))
+    with pytest.raises(TypeError, match="dtype must be float32 or float64"):
+        impls.explain(X.astype("int8"), W.astype("int8"))
+    with pytest.raises(ValueError, match="do not fit groups=5"):
+        impls.explain(X, W, groups=5)
+
+
+BIAS = np.ones(1, np.float32)
+
+
+@pytest.mark.parametrize("shape", [3, "abc", [[1.0], [2.0]], (1, 1.5, 5, 5)])
+def test_what_is_neither_an_array_nor_a_shape_is_refused(shape):
+    for name, arguments in (("input", (shape, W)), ("weight", (X, shape)), ("bias", (X, W, shape))):
+        with pytest.raises(TypeError, match=f"{name} must be an array, or its shape in integers, not "):
+            impls.explain(*arguments)
+
+
+@pytest.mark.parametrize(("microseconds", "text"), [(999.4, "999 us"), (999.7, "1 ms"), (1234, "1.23 ms")])
+def test_a_time_has_three_digits(microseconds, text):
+    assert choice._time(microseconds) == text
+
+
+@pytest.mark.parametrize("arguments", [(None, 2, 1), (BIAS, 2, 1), (BIAS.shape, 2, 1)], ids=["none", "array", "shape"])
+def test_an_explanation_takes_the_arguments_of_a_call(arguments):
+    assert str(impls.explain(X, W, *arguments)) == str(impls.explain(X.shape, W.shape, stride=2, padding=1))
+
+
+@pytest.mark.parametrize(
+    "arguments", [(X, W.astype("f8")), (X, W, BIAS.astype("f8")), (X, W, np.ones(3, np.float32)), (X, W, None, 0), (X[0], W)]
+)
+def test_an_explanation_makes_the_errors_of_a_call(arguments):
+    with pytest.raises((TypeError, ValueError)) as called:
+        impls.conv2d(*arguments)
+    with pytest.raises(called.type, match=re.escape(str(called.value))):
+        impls.explain(*arguments)
