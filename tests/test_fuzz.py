@@ -32,6 +32,7 @@ from convbench.stored import results
 from impls.preprocess import jpeg
 from impls.preprocess.arguments import BadImage
 from impls.read_batch.arguments import BadTile, NoSuchBand
+from convbench.stored import side_lines
 
 EXAMPLES = int(os.environ.get("CONVBENCH_FUZZ", "100"))
 SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")
@@ -331,7 +332,7 @@ SIDE |= {"threads": {"openblas": 1}, "versions": {"numpy": "2"}, "relative_l2": 
 @fuzz
 @given(lines=st.lists(documents(SIDE), max_size=3), command=st.sampled_from(COMMANDS))
 def test_side_files(suite, lines, command):
-    answers(suite, results.side_file(suite.good), b"\n".join(lines), command)
+    answers(suite, side_lines.path(suite.good), b"\n".join(lines), command)
 
 
 @fuzz

@@ -7,7 +7,7 @@ import heapq
 import logging
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
@@ -17,13 +17,13 @@ from asv.util import ProcessError, UserError
 
 from convbench.asv.git import Repository
 from convbench.asv.project import Project
-from convbench.stored import results
 
 
-def resolve(project: Project, words: str) -> list[str]:
+def resolve(project: Project, words: str, measured: Callable[[], set[str]]) -> list[str]:
     """The commits of a range, newest first: NEW, EXISTING, ALL, TAGS, HASHFILE:FILE, HEAD, or git's words, as main~5..main.
 
-    Raises ClickException where git knows no such commits, or there are none.
+    measured: gives the commits that have results, for NEW and EXISTING. Raises ClickException where git knows no such
+    commits, or there are none.
     """
     listed = _listed(words.partition(":")[2]) if words.startswith("HASHFILE:") else None
     # asv takes paths from the current folder, and prints what git said before it raises.
@@ -31,7 +31,10 @@ def resolve(project: Project, words: str) -> list[str]:
         try:
             repository = Repository(project.conf.repo, project.conf.project)
             repository.pull()
-            found = _find(repository, project, words) if listed is None else list(map(repository.get_hash_from_name, listed))
+            if listed is None:
+                found = _find(repository, project.conf.branches, words, measured)
+            else:
+                found = list(map(repository.get_hash_from_name, listed))
             place = repository.get_revisions(set(found))
         except NoSuchNameError as error:
             raise click.ClickException(f"git knows no commit {str(error)!r}, which {words} names") from None
@@ -46,17 +49,16 @@ def resolve(project: Project, words: str) -> list[str]:
     return sorted(dict.fromkeys(found), key=lambda commit: place.get(commit, math.inf), reverse=True)
 
 
-def _find(repository: Repository, project: Project, words: str) -> list[str]:
-    branches = project.conf.branches
+def _find(repository: Repository, branches: list[str], words: str, measured: Callable[[], set[str]]) -> list[str]:
     match words:
         case "HEAD":
             return [repository.get_hash_from_name("HEAD")]
         case "ALL":
             return repository.get_new_branch_commits(branches, [])
         case "EXISTING":
-            return list(_measured(project))
+            return list(measured())
         case "NEW":
-            return repository.get_new_branch_commits(branches, _measured(project))
+            return repository.get_new_branch_commits(branches, measured())
         case "TAGS":
             return list(repository.get_tags().values())
     return repository.get_hashes_from_range(words)
@@ -69,17 +71,6 @@ def _listed(file: str) -> list[str]:
     except (OSError, ValueError) as error:
         raise click.ClickException(f"the list of commits {file!r} cannot be read: {error}") from None
     return [line.strip() for line in text.splitlines() if line.strip()]
-
-
-def _measured(project: Project) -> set[str]:
-    """The commits with results on any machine; files that cannot be read are named and passed over."""
-    found = set()
-    for path in results.result_files(project.results):
-        try:
-            found.add(results.read(path).commit)
-        except results.Unreadable as error:
-            results.warn(error)
-    return found
 
 
 def order(commits: Sequence[str]) -> list[str]:

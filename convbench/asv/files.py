@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from asv.results import get_filename
+
+from convbench.common import untrusted
 from convbench.common.untrusted import Malformed
 
 MAX_CELLS = 100_000  # combinations of parameters: lists of ten values, nine times over, take no more than a line
@@ -97,6 +101,11 @@ def benchmarks(content: Any) -> dict[str, dict[str, Any]]:
     return found
 
 
+def file_name(commit: str, environment: str) -> str:
+    """What asv calls the results of a commit in an environment, in the folder of a machine."""
+    return get_filename("", commit, environment)
+
+
 def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
@@ -146,3 +155,9 @@ def _number(value: Any) -> float:
     if isinstance(value, (str, bytes)) or (isinstance(value, int) and abs(value) >= MAX_INTEGER):
         raise Malformed(f"{value!r:.40} is no number that is read here")
     return float(value)
+
+
+def read(path: Path) -> Stored:
+    """The content of one results file. Raises Unreadable."""
+    with untrusted.understanding(path):
+        return stored(untrusted.read_json(path), path.lstat().st_size)

@@ -13,12 +13,14 @@ import re
 import sys
 from pathlib import Path
 
+import asv
 from asv import main
 from asv.config import Config
 from asv.console import log
 from asv.publishing import OutputPublisher
 from asv.util import UserError
 
+WWW = Path(asv.__file__).with_name("www")  # asv's pages before it publishes them
 VERSION = "0.6.6"  # of asv: the version that these scripts belong to
 # A script, the place in it where an expression is inserted as HTML, and the expression.
 MARKUP = [

@@ -20,7 +20,6 @@ from asv.util import UserError
 
 from convbench.asv import files
 from convbench.common import untrusted
-from convbench.stored import results
 
 MACHINE, BENCHMARKS = "machine.json", "benchmarks.json"
 _load, _load_json, _machine_files = Results.load, util.load_json, publish.iter_machine_files
@@ -30,7 +29,7 @@ def load(_, path: str, machine_name: str | None = None) -> Results:
     """As asv's own; every file that it cannot read raises UserError."""
     try:
         with untrusted.understanding(Path(path)):
-            results.read(Path(path))
+            files.read(Path(path))
             return _load(path, machine_name)
     except (untrusted.Unreadable, OSError) as error:
         raise UserError(f"Error loading results file '{path}': {error}") from error

@@ -16,11 +16,11 @@ import numpy as np
 
 # What one command alone needs is imported by it: all of it together takes as long as reading a table.
 from convbench.asv import machine, project
-from convbench.common import atomic_write
+from convbench.common import atomic_write, untrusted
+from convbench.common.selection import Selection, check_names, select
 from convbench.common.terminal import SafeConsole
 from convbench.pages import dashboard
-from convbench.run import plan
-from convbench.stored import compare, results, roofline, table
+from convbench.stored import compare, results, roofline, table, unbuilt
 
 if TYPE_CHECKING:
     from convbench.speed.measure import Again
@@ -85,8 +85,8 @@ def run(commits, steps, bench, implementation, quick, again, busy, config) -> No
 
     if steps and not commits:
         raise click.UsageError("--steps says how many commits of a RANGE, and none was given")
-    selection = plan.Selection(bench, implementation, quick)
-    request = measurement.Request(selection, commits, steps, again, busy)
+    wanted = Selection(bench, implementation, quick)
+    request = measurement.Request(wanted, commits, steps, again, busy)
     here = project.load(config.resolve()) if config else project.find()
     if problems := measurement.run(here, request, console()).problems():
         raise click.ClickException("; ".join(problems))
@@ -107,11 +107,11 @@ def show_table(bench, implementation, machine_name, commit, baseline, layout, as
         raise click.UsageError("--layout is for people; --json and --csv have all there is")
     here = project.find()
     known = _readable(results.benchmarks, here.results)
-    plan.check_names(known, (*implementation, *filter(None, [baseline])))
+    check_names(known, (*implementation, *filter(None, [baseline])))
     stored = _latest(here, known, machine_name, commit)
     cells = roofline.derive(stored.cells, roofline.from_cells(stored.cells, known), baseline)
     cells = cells.assign(machine=stored.machine, commit=stored.commit, environment=stored.environment)
-    wanted = set(plan.select(known, plan.Selection(bench, implementation)))
+    wanted = set(select(known, Selection(bench, implementation)))
     keep = np.array([(cell.benchmark, cell.params) in wanted for cell in cells.itertuples()], dtype=bool)
     cells = cells[keep]
     if not as_json and not as_csv:
@@ -293,10 +293,10 @@ def show_history(bench, implementation, machine_name: str | None, since: str | N
 
     here = project.find()
     known = _readable(results.benchmarks, here.results)
-    plan.check_names(known, implementation)
+    check_names(known, implementation)
     name = compare.choose_machine(here.results, machine_name, machine.facts()["machine"])
     chain = history.commits(here, since)
-    found = history.history(here.results, name, chain, known, plan.Selection(bench, implementation))
+    found = history.history(here.results, name, chain, known, Selection(bench, implementation))
     if file is not None:
         _write(file, history.document(found))
     history.show(found, console(table.ENDLESS))
@@ -368,7 +368,14 @@ def measure_gate(
         seconds = None if budget is None else 60 * budget
         acceptances = tuple(Acceptance(cell, reason, "--accept") for cell in accepted)
         request = pipeline.Request(
-            base, head, plan.Selection(bench, implementation, quick), seconds, acceptances, json_file, markdown, accept_file
+            base,
+            head,
+            Selection(bench, implementation, quick),
+            seconds,
+            acceptances,
+            json_file,
+            markdown,
+            accept_file,
         )
         if self_test:
             rates = selftest.run(here, request, console())
@@ -394,9 +401,9 @@ def _latest(here: project.Project, known: dict, machine_name: str | None, commit
         try:
             return results.load(path, known)
         except results.Unreadable as error:
-            results.warn(error)
+            untrusted.warn(error)
     for folder in sorted(path for path in here.results.glob("*") if machine_name in (None, path.name)):
-        if line := results.unbuilt(folder).get(full):
+        if line := unbuilt.read(folder).get(full):
             raise click.ClickException(f"commit {full[:8]} does not build on {folder.name}: {line['reason']}")
     asked = "".join(f" of {what}" for what in (machine_name, commit) if what)
     raise click.ClickException(f"no results yet{asked} in {here.results.name}/: measure with `convbench run --quick` first")

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import math
 import os
-import platform
-import re
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -17,13 +14,7 @@ from typing import Any
 
 import click
 
-from convbench.stored import results
-
-LONGEST = 500  # characters of a reason, its last ones
 MAX_LINKS = 40  # one behind the other, as Linux has it
-# All but the last name of a path from the file system's root, or of an address: where somebody keeps things. A slash behind a
-# word or a dot is inside a path of the project's own.
-FOLDERS = re.compile(r"(?<![\w.~-])(?:[a-z]+:/+)?/(?:[\w.@+~:-]+/)*(?=[\w.@+~-])")
 
 
 @contextlib.contextmanager
@@ -88,25 +79,3 @@ def append(lines: Path, target: Path) -> None:
     joined = lines.with_name("joined.jsonl")
     joined.write_bytes(old + lines.read_bytes())
     publish(joined, target)
-
-
-def keep_unbuilt(folder: Path, commit: str, line: dict | None, work: Path) -> None:
-    """Note in a machine's folder that a commit does not build; with None, that it does."""
-    known = results.unbuilt(folder)
-    if line is None and commit not in known:
-        return
-    known.pop(commit, None)
-    if line is not None:
-        known[commit] = {"commit": commit, **line}
-    listed = work / "unbuilt.jsonl"
-    listed.write_text("".join(json.dumps(line) + "\n" for line in known.values()), encoding="utf-8")
-    publish(listed, results.unbuilt_file(folder))
-
-
-def without_places(text: str) -> str:
-    """A reason to keep, on one line: neither the host nor the folders of the machine are named, and its end says most."""
-    text = FOLDERS.sub("", " ".join(text.split()))
-    host = platform.node()
-    if host:
-        text = re.sub(rf"(?<![\w-]){re.escape(host)}(?![\w-])", "this machine", text)
-    return text[-LONGEST:]

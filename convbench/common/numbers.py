@@ -69,3 +69,10 @@ def percent(share: float) -> str:
 def ratio(value: float, spread: float | None = None) -> str:
     """A speed-up: two digits, or one where the spread supports no more."""
     return f"{significant(value, min(2, digits(spread)))}x"
+
+
+def minutes(seconds: float) -> str:
+    """An estimate for people."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.0f} minutes"

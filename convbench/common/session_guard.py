@@ -11,12 +11,14 @@ import contextlib
 import os
 import runpy
 import signal
+import subprocess
 import sys
 import threading
 import time
 
 import psutil
 
+GRACE = 10  # seconds that a process gets to end by itself when interrupted, before its session is killed
 PATIENCE = 5  # seconds until processes that SIGKILL does not end, since the kernel is busy for them, are left to it
 
 
@@ -58,6 +60,21 @@ def _members(session: int) -> list[int]:
             if mine and psutil.Process(number).status() != psutil.STATUS_ZOMBIE:
                 found.append(number)
     return found
+
+
+def end(process: subprocess.Popen) -> None:
+    """End a process and every process it started: all of them are in a session of their own."""
+    try:
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(GRACE)
+    finally:  # also where the user cannot wait for that
+        end_session(process.pid)
+        process.wait()
+        if process.stdin:
+            process.stdin.close()
 
 
 if __name__ == "__main__":

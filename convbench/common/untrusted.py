@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -66,3 +67,8 @@ def understanding(path: Path) -> Iterator[None]:
     except FAULTS as error:
         kind = "" if isinstance(error, Malformed) else f"{type(error).__name__}: "
         raise Unreadable(f"{name(path)} is unreadable: {kind}{' '.join(str(error).split())[:LONGEST]}") from error
+
+
+def warn(error: Unreadable) -> None:
+    """Tell about a file that is passed over."""
+    print(f"passed over: {error}", file=sys.stderr)

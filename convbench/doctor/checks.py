@@ -24,10 +24,9 @@ from threadpoolctl import threadpool_info
 
 from convbench.asv import machine
 from convbench.asv.project import Project
-from convbench.common import numbers
+from convbench.common import interrupts, load, lock, numbers
 from convbench.common.terminal import one_line
 from convbench.doctor import noise
-from convbench.run import classes
 from convbench.suite import ask
 
 FIT, RESERVATIONS, UNFIT = "fit to measure on", "fit to measure on, with reservations", "not fit to measure on"
@@ -90,7 +89,7 @@ class Report:
     def doubts(self) -> list[Doubt]:
         """The grave ones first."""
         found = [*_doubts(self.body), *(doubt for one in self.noises for doubt in _noise_doubts(one))]
-        if self.others > machine.BUSY:
+        if self.others > load.BUSY:
             reason = f"other processes used {self.others:.1f} cores while the noise was measured"
             found.insert(0, Doubt(True, reason, "stop them and ask again"))
         return sorted(found, key=lambda doubt: not doubt.grave)
@@ -103,7 +102,10 @@ class Report:
 
 def examine(project: Project, console: Console) -> Report:
     """Look at the machine, measure its noise, ask the suite. Raises ClickException where that cannot be done."""
-    with classes.lock(project), classes.interruptible(lambda: "there is no verdict, and nothing was left running"):
+    with (
+        lock.lock(project.work, project.results),
+        interrupts.interruptible(lambda: "there is no verdict, and nothing was left running"),
+    ):
         body = _body(console)
         start, before = time.monotonic(), _spent_by_others()
         noises = noise.measure(console)
@@ -120,9 +122,9 @@ def _spent_by_others() -> float:
 
 def _body(console: Console) -> Body:
     with console.status(f"watching what runs here for {WATCH:.0f} s"):
-        used, stolen = machine.usage(WATCH)
+        used, stolen = load.usage(WATCH)
     memory = psutil.virtual_memory()
-    usable = tuple(machine.core_numbers())
+    usable = tuple(load.core_numbers())
     return Body(
         processor=machine.facts()["cpu"],
         cores=psutil.cpu_count() or 1,
@@ -204,8 +206,8 @@ def _versions() -> dict[str, str]:
 
 def _doubts(body: Body) -> list[Doubt]:
     found = []
-    if reason := machine.disturbance(body.used, body.stolen):
-        cure = "stop what runs beside it" if body.used > machine.BUSY else "measure at another time, or elsewhere"
+    if reason := load.disturbance(body.used, body.stolen):
+        cure = "stop what runs beside it" if body.used > load.BUSY else "measure at another time, or elsewhere"
         found.append(Doubt(True, reason, cure))
     elif body.stolen > SOME_STOLEN:
         cure = "cells that it disturbed are marked with ! in tables; decide by `convbench gate`, which measures in turn"

@@ -21,8 +21,7 @@ import numpy as np
 from rich.console import Console
 from scipy import special
 
-from convbench.asv import machine
-from convbench.common import progress
+from convbench.common import load, progress
 from convbench.gate.judge import SMALLEST
 from convbench.gate.workers import POOLS
 
@@ -112,7 +111,7 @@ def _round(kind: str, generator: random.Random) -> tuple[list[float], list[float
 @contextlib.contextmanager
 def _process(kind: str) -> Iterator[subprocess.Popen]:
     """A fresh process; it has ended when this is left, and is killed where it takes too long."""
-    command = [sys.executable, str(WORK), kind, str(machine.core_numbers()[-1])]
+    command = [sys.executable, str(WORK), kind, str(load.core_numbers()[-1])]
     environment = os.environ | {f"{pool}_NUM_THREADS": "1" for pool in POOLS}
     with subprocess.Popen(
         command,

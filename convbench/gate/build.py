@@ -10,9 +10,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from convbench.asv import git
+from convbench.asv import build_log, git
 from convbench.asv.project import Project
-from convbench.run import classes
+from convbench.common import session_guard
 
 SIDES = ("base", "head")  # names of one length: a longer path alone moves a process's memory
 
@@ -72,10 +72,10 @@ def build(project: Project, commits: dict[str, str], work: Path) -> dict[str, Bu
         try:
             process.wait()
         finally:
-            classes.end(process)
+            session_guard.end(process)
     answer = json.loads(outcome.read_text(encoding="utf-8")) if outcome.is_file() else {}
     if process.returncode or "python" not in answer:
-        reason = "; ".join(filter(None, (classes.cause(log), classes.tail(log))))
+        reason = "; ".join(filter(None, (build_log.cause(log), build_log.tail(log))))
         raise NotBuilt(answer.get("side"), f"{reason} (all of it in {os.path.relpath(log)})")
     where, own = Path(answer["suite"]["head"]), Path(answer["suite"]["base"])
     return {

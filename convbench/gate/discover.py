@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from convbench.asv import machine
+from convbench.common import load
+from convbench.common.cells import plain, spelling
+from convbench.common.selection import Selection, check_names, select
 from convbench.gate.build import SIDES, Built
 from convbench.gate.workers import SIDE, START, environment
-from convbench.run import plan
-from convbench.stored import results
 
 TIMEOUT = 60.0  # seconds for a call of a benchmark that does not say, as in asv
 CACHE = 600.0  # seconds for a setup_cache whose suite does not say; asv's own default is a minute for everything
@@ -40,7 +40,7 @@ class Cell:
     @property
     def name(self) -> str:
         """As `--bench` has it: name(parameters)."""
-        return plan.spelling((self.benchmark, self.params))
+        return spelling((self.benchmark, self.params))
 
     def folder(self, side: str) -> Path:
         """Where it runs on a side."""
@@ -68,7 +68,7 @@ class NoSuite(Exception):
         self.side, self.reason = side, reason
 
 
-def discover(built: dict[str, Built], work: Path, selection: plan.Selection) -> Suite:
+def discover(built: dict[str, Built], work: Path, selection: Selection) -> Suite:
     """Ask the head's suite, once with each side's code; run setup_cache on both.
 
     Raises NoSuite, and ClickException for an implementation that it lacks.
@@ -83,8 +83,8 @@ def discover(built: dict[str, Built], work: Path, selection: plan.Selection) -> 
     gone = before.result() - known["base"].keys() - known["head"].keys()
     suite.listed += [(name, "is gone: the suite of the base has it") for name in sorted(gone)]
     both = {**known["base"], **known["head"]}
-    plan.check_names(both, selection.implementations)
-    wanted = set(plan.select(both, selection))
+    check_names(both, selection.implementations)
+    wanted = set(select(both, selection))
     for name, benchmark in both.items():
         here = [cell for cell in _cells(benchmark, work, homes) if (cell.benchmark, cell.params) in wanted]
         if not here:
@@ -129,7 +129,7 @@ def _cells(benchmark: dict[str, Any], work: Path, homes: dict[str, str]) -> list
                 f"{benchmark['name']}-{index}" if benchmark["params"] else benchmark["name"],
                 float(benchmark.get("timeout") or TIMEOUT),
                 float(benchmark.get("sample_time", 0.01)),
-                _cores(results.plain(named.get("threads", "1"))),
+                _cores(plain(named.get("threads", "1"))),
                 work / home,
             )
         )
@@ -138,7 +138,7 @@ def _cells(benchmark: dict[str, Any], work: Path, homes: dict[str, str]) -> list
 
 def _cores(threads: str) -> int:
     """Cores for a value of the parameter `threads`: as many, all that are there where it is no number."""
-    have = machine.cores()
+    have = load.cores()
     return min(int(threads), have) if threads.isdigit() and int(threads) else have
 
 

@@ -13,13 +13,13 @@ from rich.console import Console
 
 from convbench.asv import machine
 from convbench.asv.project import Project
-from convbench.common import progress
+from convbench.common import interrupts, lock, numbers, progress
+from convbench.common.selection import Selection
 from convbench.gate import accept, build, discover, judge
 from convbench.gate import report as outcome
 from convbench.gate.accept import Acceptance
 from convbench.gate.report import Outcome
 from convbench.gate.sample import Session
-from convbench.run import classes, plan
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Request:
 
     base: str | None = None
     head: str | None = None
-    selection: plan.Selection = field(default_factory=plan.Selection)
+    selection: Selection = field(default_factory=Selection)
     budget: float | None = None
     acceptances: tuple[Acceptance, ...] = ()
     json: Path | None = None
@@ -79,9 +79,9 @@ def run(project: Project, request: Request, console: Console) -> Outcome:
             outcome.write(request.markdown, outcome.as_markdown(result))
 
     try:
-        with classes.lock(project), classes.termination():
+        with lock.lock(project.work, project.results), interrupts.termination():
             _measure(project, request, commits, given, result, console, write)
-    except (KeyboardInterrupt, classes.Interrupted):
+    except (KeyboardInterrupt, interrupts.Interrupted):
         _stop(result, "interrupted: what had been measured by then stands above and in the reports")
     except click.ClickException as error:
         if error.exit_code == outcome.USAGE:
@@ -185,7 +185,7 @@ def prepare(project: Project, request: Request, commits: dict[str, str], result:
     result.listed, result.environment = suite.listed, built["head"].environment
     if not suite.cells:
         if not result.error:  # which would say why there is none
-            asked = " of that name" if request.selection != plan.Selection() else ""
+            asked = " of that name" if request.selection != Selection() else ""
             _stop(result, f"there is no benchmark{asked} that both sides could be timed on")
         return None
     console.print(f"{len(suite.cells)} cells, measured in turn in rounds of fresh processes", highlight=False)
@@ -199,7 +199,7 @@ def _tell_unread(suite: discover.Suite, request: Request, result: Outcome) -> No
         name: f"cannot be imported with the code of {'either side' if name in on_base else 'the head'}: {reason}"
         for name, reason in on_head.items()
     }
-    if on_head and request.selection == plan.Selection():
+    if on_head and request.selection == Selection():
         worst = min(on_head, key=lambda name: (name in on_base, name))
         status = outcome.NOT_MEASURED if worst in on_base else outcome.HEAD_BROKEN
         _stop(result, f"{worst} {told.pop(worst)}", status)
@@ -233,7 +233,7 @@ def report(
         task = bar.add_task("round 1", total=len(session.suite.cells))
         try:
             for settled, total in session.run(work):
-                left = "" if session.budget is None else f", at most {plan.minutes(max(0.0, session.left()))} left"
+                left = "" if session.budget is None else f", at most {numbers.minutes(max(0.0, session.left()))} left"
                 bar.update(
                     task, completed=settled, description=f"round {session.rounds + 1}, {settled} of {total} decided{left}"
                 )

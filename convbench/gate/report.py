@@ -19,11 +19,11 @@ from rich.table import Table
 from tabulate import tabulate
 
 from convbench.common import atomic_write, numbers
+from convbench.common.cells import spelling
 from convbench.common.terminal import line, one_line
 from convbench.gate.accept import Acceptance, find
 from convbench.gate.build import SIDES
 from convbench.gate.sample import State
-from convbench.run import plan
 
 REGRESSED, USAGE, HEAD_BROKEN, NOT_MEASURED = 1, 2, 3, 4
 ORDER = ("broken", "regressed", "not measured", "ambiguous", "improved", "new", "same", "skipped")
@@ -58,7 +58,7 @@ class Row:
 
     @property
     def name(self) -> str:
-        return plan.spelling((self.benchmark, tuple(self.params)))
+        return spelling((self.benchmark, tuple(self.params)))
 
 
 @dataclass

@@ -12,7 +12,7 @@ from statistics import median
 
 import numpy as np
 
-from convbench.asv import machine
+from convbench.common import load
 from convbench.gate import judge
 from convbench.gate.build import SIDES, Built
 from convbench.gate.discover import Cell, Suite
@@ -196,4 +196,4 @@ def _compare(found: Sampled) -> str | None:
 
 def _last_cores(count: int) -> tuple[int, ...]:
     """The cores to measure on: the last, since what else runs tends to sit on the first."""
-    return tuple(machine.core_numbers()[-count:])
+    return tuple(load.core_numbers()[-count:])

@@ -14,10 +14,10 @@ from rich.table import Table
 
 from convbench.asv import machine
 from convbench.asv.project import Project
+from convbench.common import interrupts, lock, numbers
 from convbench.gate import judge, pipeline, report
 from convbench.gate.report import Outcome
 from convbench.gate.sample import Session
-from convbench.run import classes, plan
 
 SLOWER = (0.0, 0.05, 0.10, 0.25)
 
@@ -44,7 +44,7 @@ def run(project: Project, request: pipeline.Request, console: Console) -> list[R
     result = Outcome(head, head, machine.facts(), {})
     rates: list[Rate] = []
     try:
-        with classes.lock(project), classes.termination():
+        with lock.lock(project.work, project.results), interrupts.termination():
             session = pipeline.prepare(project, request, {"base": head, "head": head}, result, console)
             if session is None:
                 raise NotMeasured(str(result.error))
@@ -52,7 +52,7 @@ def run(project: Project, request: pipeline.Request, console: Console) -> list[R
                 session = Session(session.built, session.suite, session.smallest, request.budget, seed=seed)
                 rates.append(_rate(session, share, result, console, project.work / "gate"))
                 console.print(_line(rates[-1]), highlight=False)
-    except (KeyboardInterrupt, classes.Interrupted):
+    except (KeyboardInterrupt, interrupts.Interrupted):
         found = f"the rates of {len(rates)} of {len(SLOWER)} gates stand above" if rates else "no gate had been finished"
         raise NotMeasured(f"interrupted: {found}") from None
     return rates
@@ -73,7 +73,7 @@ def _rate(session: Session, share: float, result: Outcome, console: Console, wor
 def _line(rate: Rate) -> str:
     alarms = rate.unchanged["regressed"] + rate.unchanged["improved"]
     found = f"found {rate.slowed['regressed']} of {rate.slowed.total()} slowed by {rate.share:.0%}, " if rate.share else ""
-    return f"{found}{alarms} false alarms in {rate.unchanged.total()} cells, {plan.minutes(rate.seconds)}"
+    return f"{found}{alarms} false alarms in {rate.unchanged.total()} cells, {numbers.minutes(rate.seconds)}"
 
 
 def show(rates: list[Rate], console: Console) -> None:

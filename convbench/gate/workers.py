@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from convbench.asv import machine
+from convbench.common import load
 from convbench.gate.build import SIDES, Built
 
 SIDE = Path(__file__).with_name("worker.py")
@@ -169,7 +169,7 @@ class Pair:
     def start(self) -> None:
         """Have both processes running, their suites imported. Raises Lost, with the side in its words."""
         seed = self.generator.randrange(2**32)
-        have = machine.core_numbers()
+        have = load.core_numbers()
         for i, name in enumerate(self.generator.sample(SIDES, 2)):
             with _signals_held_back():  # between its start and its name nobody would end it
                 self.sides[name] = Side(self.built[name], self.cores, have[i % len(have)], seed)

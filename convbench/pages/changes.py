@@ -8,10 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from asv.util import is_na
-
 from convbench.common import numbers
-from convbench.run import plan
+from convbench.common.cells import spelling
 
 FEWEST = 2  # commits on either side of a change: a step between two single ones may be noise
 MOST = 500  # changes on the page, the largest first; asv's own regressions page has all that are for the worse
@@ -34,7 +32,7 @@ def changes(benchmarks: Mapping[str, dict[str, Any]], graphs: Any, commits: Mapp
         where = {name: value for name, value in graph.params.items() if name in several and value}
         for i, (params, steps) in enumerate(zip(cells, series, strict=False)):
             values = {revision: value if graph.scalar_series else value[i] for revision, value, _ in data}
-            measured = [revision for revision, value in values.items() if not is_na(value)]
+            measured = [revision for revision, value in values.items() if value is not None and not math.isnan(value)]
             rows += [_row(benchmark, params, pair, commits, where) for pair in _pairs(steps, measured)]
     rows.sort(key=lambda row: abs(math.log(row["ratio"])), reverse=True)
     return {"rows": rows[:MOST], "left_out": max(0, len(rows) - MOST)}
@@ -57,7 +55,7 @@ def _row(
     query = urlencode({**where, **named, "commits": f"{last}-{first}"})
     unit = benchmark.get("unit", "")
     return {
-        "cell": plan.spelling((benchmark["name"], params)),
+        "cell": spelling((benchmark["name"], params)),
         "machine": where.get("machine", ""),
         "before": numbers.quantity(before, unit),
         "after": numbers.quantity(after, unit),

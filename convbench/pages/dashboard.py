@@ -34,14 +34,12 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlsplit
 
-import asv
 import click
 
-from convbench.asv import git
+from convbench.asv import git, safe_pages
 from convbench.asv.project import Project
-from convbench.common import atomic_write, private_folder, untrusted
+from convbench.common import atomic_write, private_folder, session_guard, untrusted
 from convbench.pages import content_policy
-from convbench.run import classes
 from convbench.stored import results
 
 # What the addresses in asv's page call a library, and npm's package of it; in the page's version where none is said.
@@ -58,7 +56,6 @@ LIBRARY = re.compile(r"/(?P<name>[^/@]+?)[@/-](?P<version>\d+(?:\.\d+)+)[/.]")
 # What a style sheet loads by itself: fonts and pictures.
 LINKED = re.compile(r"""url\(\s*["']?(?P<path>[^"')?#]+)""")
 PORT = 8080  # where no other is asked for; asv's own
-WWW = Path(asv.__file__).with_name("www")  # asv's pages before it publishes them
 PUBLISH = "from convbench.asv import safe_pages; safe_pages.run()"
 LARGEST = 64 << 20  # bytes of a package, packed or unpacked: ten times the largest of these
 # What a package that is cut short or changed makes tarfile and gzip raise.
@@ -232,7 +229,7 @@ def publish(project: Project) -> None:
         try:
             said, warnings = process.communicate()
         finally:
-            classes.end(process)
+            session_guard.end(process)
     if process.returncode:
         last = (warnings.strip() or said.strip()).rpartition("\n")[2].strip()
         raise click.ClickException(f"`asv publish` ended with status {process.returncode}: {last}")
@@ -250,7 +247,7 @@ def _require_pages(folder: Path) -> None:
     except OSError as error:
         raise click.ClickException(f"cannot read {folder}: {error.strerror}") from None
     # Other pages have an index.html as well.
-    if found and not found & ({path.name for path in WWW.iterdir()} - {"index.html", "error.html"}):
+    if found and not found & ({path.name for path in safe_pages.WWW.iterdir()} - {"index.html", "error.html"}):
         raise click.ClickException(
             f"asv would remove {folder}, which are not its pages: empty it, or choose another html_dir"
         )

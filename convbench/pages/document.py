@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 
 from convbench.common import numbers, untrusted
+from convbench.common.cells import plain
 from convbench.stored import results, roofline
 
 # A picture of the gallery: bytes of its file, and pixels, each of which is three bytes while it is read.
@@ -48,7 +49,7 @@ def document(project: str, folder: Path, changes: dict[str, Any], gallery: Path)
     declared: dict[str, dict] = {}
     for entry in compared.values():
         known_here = entry.get("implementations", {})
-        declared |= {name: known_here.get(name) or declared.get(name) or {} for name in map(results.plain, _raw(entry))}
+        declared |= {name: known_here.get(name) or declared.get(name) or {} for name in map(plain, _raw(entry))}
     benchmarks = [_benchmark(name, entry, list(declared)) for name, entry in compared.items()]
     runs = []
     for path in _newest(folder):
@@ -113,15 +114,15 @@ def _benchmark(name: str, entry: dict[str, Any], names: list[str]) -> dict[str, 
         problem = problems.get(named.get(axis, ""), {})
         facts = {key: problem.get(key) for key in ("label", "dtype")}
         facts |= {key: _number(problem.get(key)) for key in ("flops", "bytes")}
-        rows.append({"values": list(map(results.plain, raw)), "raw": list(raw), **facts})
+        rows.append({"values": list(map(plain, raw)), "raw": list(raw), **facts})
     return {
         "name": name,
         "unit": entry.get("unit", "unit"),
         "baseline": entry.get("baseline"),
         "params": [entry["param_names"][i] for i in others],
-        "numbers": [_numbers(map(results.plain, values[i])) for i in others],
+        "numbers": [_numbers(map(plain, values[i])) for i in others],
         "rows": rows,
-        "raw": {names.index(results.plain(raw)): raw for raw in _raw(entry)},
+        "raw": {names.index(plain(raw)): raw for raw in _raw(entry)},
         "place": place,
     }
 

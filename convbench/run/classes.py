@@ -7,48 +7,26 @@ import itertools
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
-import filelock
-from asv.results import get_filename
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from convbench.asv import git
+from convbench.asv import build_log, files, git, writer
 from convbench.asv.project import Project
-from convbench.common import atomic_write, session_guard, terminal
+from convbench.common import atomic_write, interrupts, numbers, redact, session_guard, terminal
+from convbench.common.cells import Cell, plain
 from convbench.run import plan, recover
-from convbench.stored import results
+from convbench.stored import results, side_lines
 
-GRACE = 10  # seconds asv gets to end by itself when interrupted, before all its processes are killed
 LITTLE = 1 << 20  # bytes that are left on a disk which counts as full
-
-KILLED = "the process that starts the cells was killed, for want of memory most likely"
-PINNED = "Could not find a version that satisfies"
-# Words in a build's log, and what they mean for the person who reads them.
-CAUSES = {
-    "Unknown compiler(s)": "no C compiler was found, and the Cython kernels need one: install gcc or clang",
-    "No space left on device": "the disk is full",
-    "File too large": "no file may grow as large here as one of asv's has to",
-    "Killed signal terminated program": "the compiler was killed, for want of memory most likely",
-    PINNED: "asv.conf.json pins a library that this Python cannot have",
-    "Temporary failure in name resolution": "the package index cannot be reached, and asv's environment is installed from it",
-    # asv says the one or the other, by which of them it notices first.
-    "did not receive data from socket": KILLED,
-    "Process exited with code -9": KILLED,
-}
-
-
-class Interrupted(Exception):
-    """The user pressed Ctrl-C, or the run was asked to end."""
 
 
 class Unbuilt(Exception):
@@ -89,7 +67,7 @@ class Built:
 
     def file(self, folder: Path, commit: str | None = None) -> Path | None:
         """Its results in a machine's folder, or another commit's: the newest, should there be several environments."""
-        names = [get_filename("", commit or self.commit, environment["env_name"]) for environment in self.environments]
+        names = [files.file_name(commit or self.commit, environment["env_name"]) for environment in self.environments]
         found = [folder / name for name in names if (folder / name).is_file()]
         return max(found, key=lambda path: path.stat().st_mtime, default=None)
 
@@ -103,8 +81,9 @@ def build(place: Place, commit: str) -> Built:
         pass
     found = json.loads(outcome.read_text(encoding="utf-8"))
     if found["reason"]:
-        reason = atomic_write.without_places(found["reason"])
-        if (fault := cause(log)) and fault != CAUSES[PINNED]:  # what asv.conf.json pins was installed before
+        reason = redact.redact(found["reason"])
+        fault = build_log.cause(log)
+        if fault and fault != build_log.CAUSES[build_log.PINNED]:  # what asv.conf.json pins was installed before
             raise click.ClickException(f"{fault} {reason}")
         raise Unbuilt(reason, [environment["env_name"] for environment in found["environments"]])
     return Built(commit, results.benchmarks(place.work), found["environments"])
@@ -129,10 +108,10 @@ def step(place: Place, built: Built, step: plan.Step, title: str) -> int:
             task = progress.add_task(title, total=total, now="")
             for _ in running:
                 line = plan.last_line(side)
-                now = terminal.line(", ".join(results.plain(value) for value in line.get("params", [])))
+                now = terminal.line(", ".join(plain(value) for value in line.get("params", [])))
                 progress.update(task, completed=min(plan.count_lines(side), total), now=now)
             progress.update(task, completed=total, now="")
-    except (KeyboardInterrupt, Interrupted, click.ClickException):
+    except (KeyboardInterrupt, interrupts.Interrupted, click.ClickException):
         try:
             kept = f"{_keep_finished(place, built, step, side)} of its cells are kept"
         except Exception as error:  # why the class was cut short says more
@@ -141,18 +120,18 @@ def step(place: Place, built: Built, step: plan.Step, title: str) -> int:
         raise
     produced = built.file(place.private)
     if produced is None or produced.stat().st_mtime < before:
-        raise click.ClickException(f"asv wrote no results for {step.name}; its output: {tail(log)}")
+        raise click.ClickException(f"asv wrote no results for {step.name}; its output: {build_log.tail(log)}")
     target = place.stored / produced.name
-    lines = results.side_lines(side)
+    lines = side_lines.read(side)
     _strike(produced, [cell for cell, line in lines.items() if line["status"] == "failed"])
     if side.is_file():
-        atomic_write.append(side, results.side_file(target))
+        atomic_write.append(side, side_lines.path(target))
     atomic_write.publish(produced, target)
     cells, asked = results.load(target, built.known).cells, set(step.cells)
     status = [cell.status for cell in cells.itertuples() if (cell.benchmark, cell.params) in asked]
     failed, times = status.count("failed"), status.count("ok")
     done = f"{times} times, {len(status) - times - failed} left out, {failed} FAILED"
-    place.console.print(f"{title}: {done}, {plan.minutes(time.time() - before)}", highlight=False, markup=False)
+    place.console.print(f"{title}: {done}, {numbers.minutes(time.time() - before)}", highlight=False, markup=False)
     return failed
 
 
@@ -172,10 +151,10 @@ def _keep_finished(place: Place, built: Built, step: plan.Step, side: Path) -> i
     if not cells or len(built.environments) > 1:
         return 0
     _begin_with_what_is_stored(place, built)  # asv may have written there, and been stopped while it did
-    produced = recover.store(cells, built.known, built.commit, built.environments[0], place.work)
+    produced = writer.write(cells, built.known, built.commit, built.environments[0], place.work)
     side.write_text("".join(json.dumps(line) + "\n" for lines in cells.values() for line in lines), encoding="utf-8")
     target = place.stored / produced.name
-    atomic_write.append(side, results.side_file(target))
+    atomic_write.append(side, side_lines.path(target))
     atomic_write.publish(produced, target)
     return len(cells)
 
@@ -185,12 +164,12 @@ def _devices(built: Built, step: plan.Step) -> list[str]:
     found = set()
     for name, params in step.cells:
         benchmark = built.known[name]
-        own = results.plain(dict(zip(benchmark.get("param_names", []), params, strict=False)).get("implementation", ""))
+        own = plain(dict(zip(benchmark.get("param_names", []), params, strict=False)).get("implementation", ""))
         found.add(benchmark.get("implementations", {}).get(own, benchmark).get("device", "cpu"))
     return sorted(found)
 
 
-def _strike(produced: Path, failed: list[plan.Cell]) -> None:
+def _strike(produced: Path, failed: list[Cell]) -> None:
     """Take the times of failed cells out of asv's file: asv keeps those of the process that did not fail."""
     content = json.loads(produced.read_text(encoding="utf-8"))
     columns = content["result_columns"]
@@ -227,79 +206,14 @@ def _running(place: Place, command: list[str], log: Path, variables: dict[str, s
                 yield
                 time.sleep(0.2)
         finally:
-            end(process)
+            session_guard.end(process)
     if process.returncode not in (0, 2):
         # A log on a full disk has no room for the reason.
-        reason = "the disk is full" if shutil.disk_usage(place.work).free < LITTLE else cause(log)
+        reason = "the disk is full" if shutil.disk_usage(place.work).free < LITTLE else build_log.cause(log)
         ended = f"asv ended with status {process.returncode}"
-        raise click.ClickException(f"{reason}; {ended}, and its output is in {log}" if reason else f"{ended}: {tail(log)}")
-
-
-def end(process: subprocess.Popen) -> None:
-    """End a process and every process it started: all of them are in a session of their own."""
-    try:
-        if process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGINT)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(GRACE)
-    finally:  # also where the user cannot wait for that
-        session_guard.end_session(process.pid)
-        process.wait()
-        if process.stdin:
-            process.stdin.close()
-
-
-@contextlib.contextmanager
-def lock(project: Project) -> Iterator[None]:
-    """One run at a time: two would share the cores they measure."""
-    try:
-        project.work.mkdir(parents=True, exist_ok=True)
-        project.results.mkdir(parents=True, exist_ok=True)
-        with filelock.FileLock(project.work / "lock", timeout=0):
-            yield
-    except filelock.Timeout:
         raise click.ClickException(
-            "another `convbench run`, `gate` or `speed` is measuring here; two at once would disturb each other"
-        ) from None
-    except OSError as error:
-        raise click.ClickException(f"cannot write to {error.filename or project.work}: {error.strerror}") from None
-
-
-@contextlib.contextmanager
-def termination() -> Iterator[None]:
-    """A polite kill ends what is done here as Ctrl-C does."""
-
-    def interrupt(*_):
-        raise Interrupted
-
-    previous = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)
-
-
-@contextlib.contextmanager
-def interruptible(say: Callable[[], str]) -> Iterator[None]:
-    """Ctrl-C and a polite kill end what is done here in one sentence, which says what is kept."""
-    with termination():
-        try:
-            yield
-        except (KeyboardInterrupt, Interrupted):
-            raise click.ClickException(f"interrupted: {say()}") from None
-
-
-def cause(log: Path) -> str:
-    """What to do about a build that failed, where its log is clear about it."""
-    text = log.read_text(errors="replace")
-    return next((sentence for words, sentence in CAUSES.items() if words in text), "")
-
-
-def tail(log: Path) -> str:
-    """The last words of a log that say something."""
-    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    return " / ".join(lines[-6:])[-800:] or "it printed nothing"
+            f"{reason}; {ended}, and its output is in {log}" if reason else f"{ended}: {build_log.tail(log)}"
+        )
 
 
 def _progress(console: Console) -> Progress:

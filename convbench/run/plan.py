@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
-import fnmatch
-import itertools
 import json
 import math
 import re
@@ -15,30 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import click
+from convbench.common.cells import Cell, spelling
+from convbench.stored import results, side_lines
 
-from convbench.stored import results
-
-Cell = tuple[str, tuple[str, ...]]
 LONGEST = 100_000  # characters of a step's pattern: Linux takes no argument of a program beyond 131072
 TYPICAL = 0.33  # seconds a cell and round on two cores, of cells never measured here; two thirds of them are skipped
-
-
-@dataclass(frozen=True)
-class Selection:
-    """What the user asked for: regular expressions on "name(parameters)", implementation patterns, a short run or all."""
-
-    patterns: tuple[str, ...] = ()
-    implementations: tuple[str, ...] = ()
-    quick: bool = False
-
-    def names(self, implementation: str) -> bool:
-        """Whether an implementation is among those asked for."""
-        return not self.implementations or any(fnmatch.fnmatchcase(implementation, one) for one in self.implementations)
-
-    def finds(self, cell: Cell) -> bool:
-        """Whether a cell is among those asked for, whatever its implementation."""
-        return not self.patterns or any(re.search(pattern, spelling(cell)) for pattern in self.patterns)
 
 
 @dataclass
@@ -56,59 +34,6 @@ class Step:
         One expression: asv tries every one it is given on every cell, and Python's cache of compiled ones ends at 512.
         """
         return "^(?:" + "|".join(re.escape(spelling(cell)) for cell in self.cells) + ")$"
-
-
-def spelling(cell: Cell) -> str:
-    """A cell as asv writes it for --bench."""
-    name, params = cell
-    return f"{name}({', '.join(params)})" if params else name
-
-
-def select(benchmarks: dict[str, dict[str, Any]], selection: Selection) -> list[Cell]:
-    """The selected cells, in the order of benchmarks.json; limits of the machine first, since figures need them."""
-    cells = []
-    for name, benchmark in sorted(benchmarks.items(), key=lambda item: "ceilings" not in item[1]):
-        for params in itertools.product(*benchmark.get("params", [])):
-            if _selected(name, params, benchmark, selection):
-                cells.append((name, params))
-    return cells
-
-
-def _selected(name: str, params: tuple[str, ...], benchmark: dict[str, Any], selection: Selection) -> bool:
-    named = dict(zip(benchmark.get("param_names", []), params, strict=False))
-    if "ceilings" in benchmark:
-        # They come along unless cells are named, since figures need them; a short run needs those of one thread.
-        if selection.quick and named.get("threads", "1") != "1":
-            return False
-        if not selection.patterns:
-            return True
-    elif selection.quick and named.get(benchmark.get("axis", "")) not in benchmark.get("quick", []):
-        return False
-    if "implementation" in named:
-        own = results.plain(named["implementation"])
-        if not selection.names(own):
-            return False
-        asked = selection.implementations or any(own in pattern for pattern in selection.patterns)
-        if not asked and benchmark.get("implementations", {}).get(own, {}).get("on_request"):
-            return False
-    return selection.finds((name, params))
-
-
-def check_names(benchmarks: dict[str, dict[str, Any]], patterns: Iterable[str]) -> None:
-    """Raise ClickException, with near matches, for a pattern that fits no implementation of the suite."""
-    known = sorted(
-        {
-            results.plain(value)
-            for benchmark in benchmarks.values()
-            for name, values in zip(benchmark.get("param_names", []), benchmark.get("params", []), strict=False)
-            if name == "implementation"
-            for value in values
-        }
-    )
-    for pattern in patterns if known else ():
-        if not fnmatch.filter(known, pattern):
-            near = difflib.get_close_matches(pattern, known, cutoff=0.5) or known
-            raise click.ClickException(f"no implementation is called {pattern!r}; there is {', '.join(near)}")
 
 
 def missing(
@@ -147,18 +72,11 @@ def durations(side_files: Iterable[Path]) -> dict[Cell, float]:
     found: dict[Cell, float] = {}
     for path in side_files:
         with contextlib.suppress(results.Unreadable):  # an estimate does without
-            for cell, line in results.side_lines(path).items():
+            for cell, line in side_lines.read(path).items():
                 wall = line.get("wall")
                 if wall is not None and math.isfinite(wall):
                     found[cell] = wall + 0.03
     return found
-
-
-def minutes(seconds: float) -> str:
-    """An estimate for people."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    return f"{seconds / 60:.0f} minutes"
 
 
 def count_lines(path: Path) -> int:

@@ -1,60 +1,21 @@
-"""Keeps the cells of a class that were finished when its run was cut short: asv stores a class when all of it is done."""
+"""The cells of a class that were finished when its run was cut short: asv stores a class when all of it is done."""
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
-from asv.results import Results, get_filename
-from asv.runner import BenchmarkResult
-
-from convbench.asv import machine
-from convbench.run import plan
-from convbench.stored import results
-
-Lines = dict[plan.Cell, list[dict[str, Any]]]
+from convbench.asv.writer import Lines
+from convbench.stored import side_lines
 
 
 def finished(side: Path, rounds: int) -> Lines:
     """The lines of each cell that has a time, or a reason for none, in every round; others are measured again."""
     found: Lines = defaultdict(list)
-    for line in results.json_lines(side):
+    for line in side_lines.json_lines(side):
         found[line["benchmark"], tuple(line["params"])].append(line)
     return {
         cell: lines
         for cell, lines in found.items()
         if len(lines) == rounds and {line["status"] for line in lines} in ({"ok"}, {"skipped"})
     }
-
-
-def store(cells: Lines, known: dict[str, dict[str, Any]], commit: str, environment: dict[str, Any], folder: Path) -> Path:
-    """Put cells into asv's file of a commit, which is made where there is none; return its path.
-
-    known: the benchmarks. environment: what convbench.asv.build_commit says of it. folder: has a folder for each machine.
-    """
-    facts = machine.facts()
-    about = {key: environment[key] for key in ("requirements", "python", "env_name", "env_vars")}
-    params = {**facts, "python": about["python"], **about["requirements"]}
-    made = Results(params=params, commit_hash=commit, date=environment["date"], **about)
-    made.load_data(str(folder))
-    for name in sorted({name for name, _ in cells}):
-        places = list(itertools.product(*known[name]["params"]))
-        here = {places.index(params): lines for (other, params), lines in cells.items() if other == name}
-        values, samples, numbers = zip(*(_measured(here.get(i, [{}])) for i in range(len(places))), strict=True)
-        result = BenchmarkResult(list(values), list(samples), list(numbers), errcode=0, stderr="", profile=None)
-        made.add_result(known[name], result, record_samples=True, selected_idx=set(here))
-    made.save(str(folder))
-    return folder / get_filename(facts["machine"], commit, about["env_name"])
-
-
-def _measured(lines: list[dict[str, Any]]) -> tuple[float, list[float] | None, int | None]:
-    """A cell's value, samples and calls a sample, as asv has them: no number where there is no value."""
-    if lines[0].get("status") != "ok":
-        return math.nan, None, None
-    if "samples" not in lines[0]:
-        return lines[-1]["value"], None, None
-    samples = [sample for line in lines for sample in line["samples"]]
-    return samples[0], samples, lines[-1]["number"]  # asv makes the value of the samples

@@ -13,17 +13,19 @@ from rich.console import Console
 
 from convbench.asv import commits, machine
 from convbench.asv.project import Project
-from convbench.common import atomic_write
+from convbench.common import atomic_write, interrupts, load, lock, numbers
+from convbench.common.cells import Cell
+from convbench.common.selection import Selection, check_names, select
 from convbench.run import classes, plan
 from convbench.run.classes import Built, Place
-from convbench.stored import results
+from convbench.stored import results, unbuilt
 
 
 @dataclass(frozen=True)
 class Request:
     """What is asked for. span: a range of commits in asv's words, of which at most `most` are measured; None: HEAD."""
 
-    selection: plan.Selection
+    selection: Selection
     span: str | None = None
     most: int | None = None
     again: bool = False
@@ -61,7 +63,9 @@ def run(project: Project, request: Request, console: Console) -> Outcome:
     if request.span is None:
         span = [project.commit()]
     else:
-        span = commits.order(commits.resolve(project, request.span))[: request.most]
+        span = commits.order(commits.resolve(project, request.span, lambda: results.measured_commits(project.results)))[
+            : request.most
+        ]
     if changed := project.git("status", "--porcelain", "--", str(project.benchmarks), project.file.name):
         # What is measured is the commit; what measures is the checkout, and results must say which.
         raise click.ClickException(f"the suite has uncommitted changes, and results are kept by commit: {changed.split()[1]}")
@@ -69,7 +73,10 @@ def run(project: Project, request: Request, console: Console) -> Outcome:
         console.print("uncommitted changes are not measured: commit them, or use `convbench try`", style="yellow")
     work, name = project.work / "run", machine.facts()["machine"]
     session = _Session(Place(project, name, work, console), request, Outcome(len(span)))
-    with classes.lock(project), classes.interruptible(lambda: f"{session.position}; the same command goes on from there"):
+    with (
+        lock.lock(project.work, project.results),
+        interrupts.interruptible(lambda: f"{session.position}; the same command goes on from there"),
+    ):
         shutil.rmtree(work, ignore_errors=True)
         (work / name).mkdir(parents=True)
         machine.register(work)
@@ -89,7 +96,7 @@ class _Session:
     request: Request
     outcome: Outcome
     position: str = "nothing was measured"
-    todo: dict[str, list[plan.Cell]] = field(default_factory=dict)
+    todo: dict[str, list[Cell]] = field(default_factory=dict)
     builds: list[float] = field(default_factory=list)
     estimated: float = 0.0
     taken: float = 0.0
@@ -97,7 +104,7 @@ class _Session:
     def run(self, span: Sequence[str]) -> None:
         """Measure commits in this order, but for those that do not build or lack nothing."""
         if not self.request.busy:
-            machine.wait_until_quiet()
+            load.wait_until_quiet()
         left = self._pass_over_unbuilt(span)
         first = True
         while left:
@@ -116,12 +123,12 @@ class _Session:
                 self.position = f"{len(span) - len(left)} of {len(span)} commits are done"
         if self.taken:
             time.sleep(1)  # asv's own processes are ending
-            if reason := machine.busy():
+            if reason := load.busy():
                 self._tell(f"at the end of the run the machine was busy: {reason}", style="yellow")
 
     def _pass_over_unbuilt(self, span: Sequence[str]) -> list[str]:
         """The commits that may build. HEAD by itself is always tried: who fixes a machine wants to see it."""
-        known = {} if self.request.again or self.request.span is None else results.unbuilt(self.place.stored)
+        known = {} if self.request.again or self.request.span is None else unbuilt.read(self.place.stored)
         for commit in span:
             if commit in known:
                 self.outcome.unbuilt[commit] = known[commit]["reason"]
@@ -138,21 +145,21 @@ class _Session:
             built = classes.build(self.place, commit)
         except classes.Unbuilt as error:
             line = {"environments": error.environments, "reason": str(error)}
-            atomic_write.keep_unbuilt(self.place.stored, commit, line, self.place.work)
+            unbuilt.keep(self.place.stored, commit, line, self.place.work)
             self.outcome.unbuilt[commit] = str(error)
             self._tell(f"{commit[:8]} does not build: {error}", style="yellow")
             return None
         finally:
             self.builds.append(time.monotonic() - start)
-        atomic_write.keep_unbuilt(self.place.stored, commit, None, self.place.work)
+        unbuilt.keep(self.place.stored, commit, None, self.place.work)
         return built
 
-    def _select(self, built: Built, first: bool) -> list[plan.Cell]:
+    def _select(self, built: Built, first: bool) -> list[Cell]:
         """The cells asked for. Raises ClickException where the first commit that builds has none."""
         selection = self.request.selection
         if first:
-            plan.check_names(built.known, selection.implementations)
-        cells = plan.select(built.known, selection)
+            check_names(built.known, selection.implementations)
+        cells = select(built.known, selection)
         if first and not cells:
             if selection.quick and not any(benchmark.get("quick") for benchmark in built.known.values()):
                 raise click.ClickException("this suite declares no short selection; leave out --quick")
@@ -166,7 +173,7 @@ class _Session:
         atomic_write.publish(self.place.work / "benchmarks.json", self.place.project.results / "benchmarks.json")
         atomic_write.publish(self.place.private / "machine.json", self.place.stored / "machine.json")
 
-    def _missing(self, cells: list[plan.Cell], built: Built, commit: str) -> list[plan.Cell]:
+    def _missing(self, cells: list[Cell], built: Built, commit: str) -> list[Cell]:
         """The cells that a commit lacks, by its file of the environments of one that is built."""
         if self.request.again:
             return cells
@@ -176,7 +183,7 @@ class _Session:
         except results.Unreadable as error:
             raise click.ClickException(f"{error}; move it away and the commit is measured anew") from None
 
-    def _measure(self, built: Built, cells: list[plan.Cell], left: list[str]) -> None:
+    def _measure(self, built: Built, cells: list[Cell], left: list[str]) -> None:
         """Measure what a commit lacks, and say how long that and the rest will take."""
         todo = self._missing(cells, built, built.commit)
         earlier = plan.durations(sorted(self.place.stored.glob("*.cells.jsonl"), key=lambda path: path.stat().st_mtime))
@@ -195,7 +202,7 @@ class _Session:
             kept = f"{i} of {len(steps)} classes are done, {step.name} is not"
             self.position = kept if self.outcome.commits == 1 else f"{done}, of {built.commit[:8]} {kept}"
             if not self.request.busy:
-                machine.wait_until_quiet()
+                load.wait_until_quiet()
             start = time.monotonic()
             title = f"[{i + 1}/{len(steps)}] {step.name}"
             self.outcome.failed += classes.step(self.place, built, step, title)
@@ -205,7 +212,7 @@ class _Session:
     def _minutes(self, steps: list[plan.Step], more: float = 0.0) -> str:
         """How long classes will take, by how far the estimates of those so far were off, and so many seconds more."""
         pace = self.taken / self.estimated if self.estimated else 1.0
-        return plan.minutes(pace * sum(step.seconds for step in steps) + more)
+        return numbers.minutes(pace * sum(step.seconds for step in steps) + more)
 
     def _tell(self, text: str, style: str | None = None) -> None:
         self.place.console.print(text, style=style, highlight=False, markup=False)

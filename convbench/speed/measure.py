@@ -21,12 +21,11 @@ from rich.console import Console
 
 from convbench.asv import machine
 from convbench.asv.project import Project
-from convbench.common import numbers, untrusted
+from convbench.common import interrupts, load, lock, numbers, untrusted
 from convbench.common.atomic_write import whole
-from convbench.run import classes, plan
 from convbench.speed import goals, markdown
 from convbench.speed.goals import Goals, Key, Row, Times
-from convbench.stored import results
+from convbench.stored import results, side_lines
 from convbench.suite import ask
 
 # What decides a time: the code that is measured and the code that measures. Goals are held against times when these are read.
@@ -92,9 +91,9 @@ def read(path: Path) -> dict[Key, list[dict[str, Any]]]:
 
 def _json_lines(path: Path) -> list[Any]:
     try:
-        return list(results.json_lines(path))
+        return list(side_lines.json_lines(path))
     except results.Unreadable as error:
-        results.warn(error)
+        untrusted.warn(error)
         return []
 
 
@@ -138,9 +137,9 @@ def measure_all(
     def kept() -> str:
         return f"{done} of {len(todo)} measurements are made; the same command goes on from there"
 
-    with classes.lock(project), classes.interruptible(kept), contextlib.ExitStack() as stack:
+    with lock.lock(project.work, project.results), interrupts.interruptible(kept), contextlib.ExitStack() as stack:
         processes: dict[int, ask.Kept] = {}  # by threads
-        there, cores = {} if again == "all" else read(store.path), machine.cores()
+        there, cores = {} if again == "all" else read(store.path), load.cores()
         todo = [
             key
             for key in keys
@@ -149,7 +148,7 @@ def measure_all(
         walls, typical = _walls(project, store)
 
         def left(keys: list[Key]) -> str:
-            return plan.minutes(sum(walls.get(key, typical) for key in keys))
+            return numbers.minutes(sum(walls.get(key, typical) for key in keys))
 
         estimate = f": about {left(todo)}" if todo else ""
         console.print(f"{len(todo)} of {len(keys)} measurements are to be made{estimate}")
@@ -232,8 +231,8 @@ def _step(
 def _measure(process: ask.Kept, known: Goals, key: Key, console: Console, title: str) -> dict[str, Any]:
     """Ask the suite; return the line to store."""
     label, threads = key
-    disturbed = machine.busy(0.3)  # before the process begins: loading the libraries is no disturbance
-    start, stolen = time.monotonic(), machine.stolen()
+    disturbed = load.busy(0.3)  # before the process begins: loading the libraries is no disturbance
+    start, stolen = time.monotonic(), load.stolen()
     rows = known.of(label)
     question = {"operation": rows[0].operation, "problem": label, "threads": threads, "names": known.contenders(label)}
     question["seconds"] = max(row.seconds for row in rows)  # what the most careful of them asks
@@ -246,8 +245,8 @@ def _measure(process: ask.Kept, known: Goals, key: Key, console: Console, title:
                 cell["samples"] = [float(f"{sample:.5g}") for sample in cell["samples"]]  # what a clock can repeat, and more
             cells.append(cell)
     wall = time.monotonic() - start
-    share = (machine.stolen() - stolen) / wall
-    if share > machine.STOLEN:
+    share = (load.stolen() - stolen) / wall
+    if share > load.STOLEN:
         disturbed = f"the host took {share:.0%} of the time"
     return {
         "problem": label,

@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 
 from convbench.asv.project import Project
-from convbench.run import classes
+from convbench.common import interrupts
 from convbench.speed import goals
 from convbench.speed import measure as speed
 from convbench.speed.goals import Goals, Key, Line, Row, Times
@@ -92,7 +92,7 @@ def _ask(
     """What the suite answers of the times of one number of threads."""
     file = project.work / "tune.json"  # more than an argument holds
     file.write_text(json.dumps(found), encoding="utf-8")
-    with classes.interruptible(lambda: "the measurements are kept, and the same command writes the table"):
+    with interrupts.interruptible(lambda: "the measurements are kept, and the same command writes the table"):
         yield from ask.ask(project, verb, {"times": str(file), **about}, console)
 
 

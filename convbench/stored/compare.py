@@ -23,9 +23,10 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from convbench.asv import files
 from convbench.common import numbers, untrusted
+from convbench.common.cells import Cell, spelling
 from convbench.common.terminal import one_line
-from convbench.run import plan
 from convbench.stored import results
 from convbench.stored.table import show_rows
 
@@ -60,7 +61,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Cell:
+class ComparedCell:
     """A cell of both commits and what is said of it. ratio: after over before."""
 
     benchmark: str
@@ -91,7 +92,7 @@ class Comparison:
     machine: str
     environment: str
     left_out: tuple[str, ...]  # other environments in which both were measured
-    cells: list[Cell]
+    cells: list[ComparedCell]
 
 
 def judge(before: Side, after: Side) -> tuple[str, float | None, str]:
@@ -124,7 +125,7 @@ def _said(before: Side, after: Side) -> str:
     return "; ".join(f"{when}: {side.reason}" for when, side in (("before", before), ("after", after)) if side.reason)
 
 
-def exit_status(cells: Iterable[Cell]) -> int:
+def exit_status(cells: Iterable[ComparedCell]) -> int:
     """1 where a cell became slower, 4 where nothing could be compared, else 0."""
     cells = list(cells)
     if any(cell.slower for cell in cells):
@@ -132,7 +133,7 @@ def exit_status(cells: Iterable[Cell]) -> int:
     return 4 if all(cell.verdict == UNKNOWN for cell in cells) else 0
 
 
-def worst_first(cells: Iterable[Cell]) -> list[Cell]:
+def worst_first(cells: Iterable[ComparedCell]) -> list[ComparedCell]:
     """By ratio, the largest first; unknown ones last, and of those the ones without a ratio."""
     return sorted(cells, key=lambda cell: (cell.verdict == UNKNOWN, -(cell.ratio or 0.0), cell.benchmark, cell.params))
 
@@ -173,7 +174,7 @@ def compare(
     cells = _pair(_read(before[environment], known), _read(after[environment], known))
     wanted = [re.compile(pattern) for pattern in patterns]
     if wanted:
-        cells = [c for c in cells if any(w.search(plan.spelling((c.benchmark, c.params))) for w in wanted)]
+        cells = [c for c in cells if any(w.search(spelling((c.benchmark, c.params))) for w in wanted)]
         if not cells:
             raise Impossible(f"no cell of {base[:8]} and {head[:8]} on {machine} passes these filters")
     return Comparison(base, head, machine, environment, tuple(common[:-1]), worst_first(cells))
@@ -189,7 +190,7 @@ def _files(folder: Path, machine: str, commit: str) -> dict[str, Path]:
     for path in results.result_files(folder):
         if path.parent.name == machine and path.name.startswith(commit[:8]):
             try:
-                stored = results.read(path)
+                stored = files.read(path)
             except results.Unreadable as error:
                 unreadable.append(error)
                 continue
@@ -203,17 +204,17 @@ def _files(folder: Path, machine: str, commit: str) -> dict[str, Path]:
             "`convbench run` first"
         )
     for reason in unreadable:
-        results.warn(reason)
+        untrusted.warn(reason)
     return found
 
 
 # By cell, the version of its benchmark and what was measured.
-Sides = dict[plan.Cell, tuple[str | None, Side]]
+Sides = dict[Cell, tuple[str | None, Side]]
 
 
 def _read(path: Path, known: dict[str, dict[str, Any]]) -> Sides:
     """Every cell of a results file, also of benchmarks that have another version today. Raises Unreadable."""
-    entries = results.read(path).entries
+    entries = files.read(path).entries
     versions = {name: entry.get("version") or known.get(name, {}).get("version") for name, entry in entries.items()}
     cells = results.load(path, {name: {**known.get(name, {}), "version": versions[name]} for name in entries}).cells
     found: Sides = {}
@@ -243,7 +244,7 @@ def _side(cell, count: int | None, known: bool) -> Side:
     return Side(cell.value, low, high, 0 if math.isnan(low + high) else int(count or 0), reason)
 
 
-def _pair(before: Sides, after: Sides) -> list[Cell]:
+def _pair(before: Sides, after: Sides) -> list[ComparedCell]:
     """The cells of either commit, judged."""
     absent = Side(reason="not stored")
     cells = []
@@ -259,7 +260,7 @@ def _pair(before: Sides, after: Sides) -> list[Cell]:
             )
         else:
             verdict, ratio, reason = judge(first, second)
-        cells.append(Cell(benchmark, params, first, second, verdict, ratio, reason))
+        cells.append(ComparedCell(benchmark, params, first, second, verdict, ratio, reason))
     return cells
 
 
@@ -302,14 +303,14 @@ def show(comparison: Comparison, console: Console) -> None:
     for environment in comparison.left_out:
         console.print(one_line(f"measured less recently and left out: {environment}"))
     if told := [cell for cell in comparison.cells if cell.told]:
-        names = [plan.spelling((cell.benchmark, cell.params)) for cell in told]
+        names = [spelling((cell.benchmark, cell.params)) for cell in told]
         show_rows(functools.partial(_table, told), names, console)
     for kind, count in _untold(comparison.cells).most_common():
         console.print(one_line(f"{_cells(count)} without a time: {kind}"), highlight=False)
     console.print(one_line(_summary(comparison.cells), style="bold"), highlight=False)
 
 
-def _table(cells: Sequence[Cell], names: Sequence[str]) -> Table:
+def _table(cells: Sequence[ComparedCell], names: Sequence[str]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("", overflow="fold")
     for column in ("before", "after", "ratio"):
@@ -334,7 +335,7 @@ def _time(side: Side) -> str:
     return numbers.with_spread(side.value, "seconds", spread)
 
 
-def _untold(cells: Iterable[Cell]) -> Counter[str]:
+def _untold(cells: Iterable[ComparedCell]) -> Counter[str]:
     """Why cells have no row, in words without what differs from cell to cell, and how many of each."""
     shortened = (
         [replace(side, reason=(side.reason or "").partition(":")[0]) for side in (cell.before, cell.after)]
@@ -344,7 +345,7 @@ def _untold(cells: Iterable[Cell]) -> Counter[str]:
     return Counter(_said(*sides) for sides in shortened)
 
 
-def _summary(cells: list[Cell]) -> str:
+def _summary(cells: list[ComparedCell]) -> str:
     counts = Counter(cell.verdict for cell in cells)
     slower = sum(cell.slower for cell in cells)
     differing = f"{counts[DIFFERS]} differ ({slower} slower, {counts[DIFFERS] - slower} faster)"

@@ -9,6 +9,7 @@ import click
 import pandas as pd
 
 from convbench.common import atomic_write, untrusted
+from convbench.common.cells import plain
 from convbench.stored import results, roofline, table
 
 # Every column that is always there. A benchmark's own parameters follow, each in a column param_NAME.
@@ -52,7 +53,7 @@ def frame(folder: Path) -> pd.DataFrame:
             with untrusted.understanding(path):
                 frames.append(_cells(results.load(path, known), known))
         except results.Unreadable as error:
-            results.warn(error)
+            untrusted.warn(error)
     found = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
     parameters = sorted(name for name in found if name.startswith("param_"))
     return found.reindex(columns=[*COLUMNS, *parameters]).convert_dtypes()
@@ -62,7 +63,7 @@ def _cells(run: results.Run, known: dict[str, dict[str, Any]]) -> pd.DataFrame:
     cells = roofline.derive(run.cells, roofline.from_cells(run.cells, known))
     named = [
         {
-            f"param_{name}": results.plain(value)
+            f"param_{name}": plain(value)
             for name, value in zip(known[cell.benchmark]["param_names"], cell.params, strict=False)
             if name != "implementation"
         }

@@ -21,11 +21,13 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from convbench.asv import files
 from convbench.asv.project import Project
-from convbench.common import numbers
+from convbench.common import numbers, untrusted
+from convbench.common.cells import Cell, plain, spelling
+from convbench.common.selection import Selection
 from convbench.common.terminal import one_line
-from convbench.run import plan
-from convbench.stored import change_points, results
+from convbench.stored import change_points, results, unbuilt
 from convbench.stored.table import show_rows
 
 NEWEST = 5  # commits of a series among which a single odd one is worth a row: what is older nobody measures again
@@ -66,7 +68,7 @@ class Event:
 
     @property
     def cell(self) -> str:
-        return plan.spelling((self.benchmark, self.params))
+        return spelling((self.benchmark, self.params))
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,7 @@ Key = tuple[str, str, tuple[str, ...]]
 
 
 def history(
-    folder: Path, machine: str, chain: Sequence[Commit], known: dict[str, dict[str, Any]], wanted: plan.Selection
+    folder: Path, machine: str, chain: Sequence[Commit], known: dict[str, dict[str, Any]], wanted: Selection
 ) -> History:
     """Judge all series of a machine over these commits, the oldest first, and keep what is wanted.
 
@@ -127,7 +129,7 @@ def history(
     kept = {key: finding for key, finding in findings.items() if _told(wanted, key[1:], known[key[1]])}
     if not kept:
         raise click.ClickException(f"no series of {machine} passes these filters")
-    reasons = {commit: str(line["reason"]) for commit, line in results.unbuilt(folder / machine).items()}
+    reasons = {commit: str(line["reason"]) for commit, line in unbuilt.read(folder / machine).items()}
     events, passed = [], 0
     for key, finding in kept.items():
         newest = sorted(stored.values[key])[-NEWEST:]
@@ -138,8 +140,8 @@ def history(
                 unit = known[key[1]].get("unit", "")
                 good, changed, likely = (measured[place] for place in (change.good, change.changed, change.first))
                 between = chain[good + 1 : changed + 1]
-                unbuilt = sum(commit.hash in reasons for commit in between)
-                where = chain[good], chain[changed], chain[likely], len(between), unbuilt
+                missing = sum(commit.hash in reasons for commit in between)
+                where = chain[good], chain[changed], chain[likely], len(between), missing
                 events.append(Event(key[1], key[2], key[0], unit, finding.noise, change, *where))
     noises = [finding.noise for finding in kept.values() if not finding.short]
     return History(
@@ -156,10 +158,10 @@ def history(
     )
 
 
-def _told(wanted: plan.Selection, cell: plan.Cell, benchmark: dict[str, Any]) -> bool:
+def _told(wanted: Selection, cell: Cell, benchmark: dict[str, Any]) -> bool:
     """Whether a change of this cell is told; where implementations are asked for, not of what has none."""
     named = dict(zip(benchmark.get("param_names", []), cell[1], strict=False))
-    return wanted.names(results.plain(named.get("implementation", ""))) and wanted.finds(cell)
+    return wanted.names(plain(named.get("implementation", ""))) and wanted.finds(cell)
 
 
 @dataclass
@@ -188,9 +190,9 @@ def _read(folder: Path, places: dict[str, int], known: dict[str, dict[str, Any]]
     stored = _Stored()
     for path in sorted(folder.glob("*-*.json")):
         try:
-            file = results.read(path)
+            file = files.read(path)
         except results.Unreadable as error:
-            results.warn(error)
+            untrusted.warn(error)
             continue
         place = places.get(file.commit)
         if place is None:

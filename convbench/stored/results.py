@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import ast
-import contextlib
-import functools
 import itertools
-import json
 import math
-import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,14 +12,14 @@ import pandas as pd
 
 from convbench.asv import files
 from convbench.common import untrusted
+from convbench.common.cells import plain
 from convbench.common.untrusted import Unreadable
+from convbench.stored import side_lines
 
 COLUMNS = [
     *("benchmark", "params", "implementation", "row", "status", "reason", "value", "q25", "q75", "samples", "unit"),
     *("threads", "label", "dtype", "flops", "bytes", "baseline", "device", "family", "relative_l2"),
 ]
-
-LONGEST = 1000  # characters of a parameter that are taken for Python, whose parser is not made for a stranger's text
 
 
 @dataclass
@@ -56,14 +50,25 @@ def benchmarks(folder: Path) -> dict[str, dict[str, Any]]:
 
 def machines(folder: Path) -> list[str]:
     """The machines that have results below a results folder; nothing is read."""
-    files = (path for path in folder.glob("*/*.json") if path.name != "machine.json")
-    return sorted({path.parent.name for path in files if not path.parent.name.startswith(".")})
+    found = (path for path in folder.glob("*/*.json") if path.name != "machine.json")
+    return sorted({path.parent.name for path in found if not path.parent.name.startswith(".")})
 
 
 def result_files(folder: Path) -> list[Path]:
     """Every results file below a results folder, the one measured last at the end."""
     found = [p for p in folder.glob("*/*.json") if p.name != "machine.json" and not p.parent.name.startswith(".")]
     return sorted(found, key=lambda path: (_measured(path), _changed(path)))
+
+
+def measured_commits(folder: Path) -> set[str]:
+    """The commits with results on any machine; files that cannot be read are named and passed over."""
+    found = set()
+    for path in result_files(folder):
+        try:
+            found.add(files.read(path).commit)
+        except Unreadable as error:
+            untrusted.warn(error)
+    return found
 
 
 def _changed(path: Path) -> float:
@@ -85,15 +90,9 @@ def _measured(path: Path) -> float:
         return math.inf  # a broken file is met first by who looks for the newest, and named
 
 
-def read(path: Path) -> files.Stored:
-    """The content of one results file. Raises Unreadable."""
-    with untrusted.understanding(path):
-        return files.stored(untrusted.read_json(path), path.lstat().st_size)
-
-
 def load(path: Path, known: dict[str, dict[str, Any]]) -> Run:
     """Read one results file and its side file. Raises Unreadable."""
-    stored, lines = read(path), side_lines(side_file(path))
+    stored, lines = files.read(path), side_lines.read(side_lines.path(path))
     rows = []
     with untrusted.understanding(path):
         for name, entry in stored.entries.items():
@@ -108,85 +107,6 @@ def same_version(entry: dict[str, Any], benchmark: dict[str, Any] | None) -> dic
     if benchmark and (entry.get("version") or benchmark.get("version")) == benchmark.get("version"):
         return benchmark
     return None
-
-
-def side_file(path: Path) -> Path:
-    """Where the reasons and facts of a results file lie."""
-    return path.with_name(path.stem + ".cells.jsonl")
-
-
-def unbuilt_file(folder: Path) -> Path:
-    """Where the commits that do not build on a machine are listed, in the machine's folder of results."""
-    return folder / "unbuilt.jsonl"
-
-
-def unbuilt(folder: Path) -> dict[str, dict[str, Any]]:
-    """The commits that do not build on a machine, by full hash: {"commit", "environments", "reason"}.
-
-    A line that makes no sense is passed over, as in side files; a file that cannot be read at all is named.
-    """
-    found: dict[str, dict[str, Any]] = {}
-    try:
-        for line in json_lines(unbuilt_file(folder)):
-            if isinstance(line, dict) and all(isinstance(line.get(key), str) for key in ("commit", "reason")):
-                found[line["commit"]] = line
-    except Unreadable as error:
-        warn(error)
-    return found
-
-
-def side_lines(path: Path) -> dict[tuple[str, tuple[str, ...]], dict[str, Any]]:
-    """The line that counts for each cell, by benchmark and parameters; a line cut short by a crash is passed over.
-
-    That is the last one, but a failure counts before whatever else the same run says of the cell: an answer that is wrong
-    in one process of two is wrong. Raises Unreadable where a file is there and cannot be read at all.
-    """
-    lines: dict[tuple[str, tuple[str, ...]], dict[str, Any]] = {}
-    for line in json_lines(path):
-        if not _is_sound(line):
-            continue
-        cell = line["benchmark"], tuple(line["params"])
-        before = lines.get(cell, {})
-        same_run = "run" in line and line["run"] == before.get("run")
-        if not (same_run and before.get("status") == "failed"):
-            lines[cell] = line
-    return lines
-
-
-def _is_sound(line: Any) -> bool:
-    """Whether a line of a side file has the shape of those that the suite writes."""
-    try:
-        texts = [line["benchmark"], line["status"], *line["params"], *(line.get("versions") or {}).values()]
-        texts += [line[key] for key in ("reason",) if line.get(key) is not None]
-        numbers = [line[key] for key in ("relative_l2", "wall", "ended", "value") if line.get(key) is not None]
-        pools = line.get("threads") or {}
-        numbers += pools.values()
-        samples = line.get("samples") or []
-        numbers += samples
-        return (
-            isinstance(line["params"], list)
-            and isinstance(samples, list)
-            and all(isinstance(text, str) for text in texts)
-            and all(map(_is_number, numbers))
-            and all(isinstance(count, int) for count in pools.values())
-        )
-    except untrusted.FAULTS:
-        return False
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, float) or (isinstance(value, int) and abs(value) < files.MAX_INTEGER)
-
-
-def json_lines(path: Path) -> Iterator[Any]:
-    """The content of each line of JSON in a file, which may be missing; lines that are not whole are passed over.
-
-    Raises Unreadable for what is there and is no regular file of limited size.
-    """
-    if path.exists() or path.is_symlink():
-        for text in untrusted.read_bytes(path).decode(errors="replace").split("\n"):
-            with contextlib.suppress(*untrusted.FAULTS):
-                yield json.loads(text)
 
 
 def _rows(name: str, entry: dict, benchmark: dict, lines: dict) -> list[dict[str, Any]]:
@@ -243,20 +163,3 @@ def _status(value: Any, line: dict) -> tuple[str, str | None]:
 def _threads(named: dict[str, str], line: dict) -> int | None:
     value = plain(named.get("threads", "1"))
     return int(value) if value.isdecimal() and len(value) < 10 else max((line.get("threads") or {}).values(), default=None)
-
-
-@functools.lru_cache(maxsize=4096)  # the same few stand in every cell
-def plain(text: str) -> str:
-    """A parameter as a person writes it: asv stores Python's repr."""
-    if len(text) > LONGEST:
-        return text
-    try:
-        value = ast.literal_eval(text)
-        return value if isinstance(value, str) else str(value)
-    except (SyntaxError, *untrusted.FAULTS):
-        return text
-
-
-def warn(error: Unreadable) -> None:
-    """Tell about a file that is passed over."""
-    print(f"passed over: {error}", file=sys.stderr)

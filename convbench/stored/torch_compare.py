@@ -11,7 +11,8 @@ from typing import Any
 import click
 import pandas as pd
 
-from convbench.stored import results, table
+from convbench.common.cells import plain
+from convbench.stored import table
 
 
 def compare(cells: pd.DataFrame, benchmarks: dict[str, dict[str, Any]]) -> str:
@@ -29,7 +30,7 @@ def compare(cells: pd.DataFrame, benchmarks: dict[str, dict[str, Any]]) -> str:
     measured = []
     for cell in cells[(cells.status == "ok") & (cells.unit == "seconds")].itertuples():
         names = benchmarks[cell.benchmark].get("param_names", [])
-        named = {name: results.plain(value) for name, value in zip(names, cell.params, strict=False)}
+        named = {name: plain(value) for name, value in zip(names, cell.params, strict=False)}
         others = [value for name, value in named.items() if name not in ("implementation", "threads", "workers")]
         count = named.get("workers", cell.threads)  # of a reader's own, beside what a pool has
         task = TaskSpec(

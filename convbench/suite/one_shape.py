@@ -13,7 +13,7 @@ from rich.console import Console
 
 from convbench.asv import machine
 from convbench.asv.project import Project
-from convbench.common import numbers
+from convbench.common import load, numbers
 from convbench.stored import results, roofline, table
 from convbench.suite import ask
 
@@ -37,7 +37,7 @@ def request(input: str, weight: str, names: tuple[str, ...], options: dict[str, 
 
 def run(project: Project, question: dict[str, Any], progress: Console) -> tuple[pd.DataFrame, table.Notes]:
     """Ask, show progress, and return the answers as cells. Raises ClickException where there is no answer."""
-    disturbance = machine.busy(0.3)
+    disturbance = load.busy(0.3)
     roof = roofline.Roofline()
     rows = []
     for event in ask.ask(project, "try", question, progress):

@@ -22,8 +22,7 @@ import click
 from rich.console import Console
 
 from convbench.asv.project import Project
-from convbench.common import atomic_write, numbers
-from convbench.run import classes
+from convbench.common import atomic_write, interrupts, numbers
 from convbench.suite import ask, call_tree, flame_graph
 
 RATE = 100  # stacks that py-spy looks at in a second, at most
@@ -62,7 +61,7 @@ def run(project: Project, question: dict[str, Any], outputs: Outputs, console: C
     said: list[str] = []
     facts: dict[str, Any] = {}
     with contextlib.ExitStack() as stack:
-        stack.enter_context(classes.interruptible(lambda: "no profile was written"))
+        stack.enter_context(interrupts.interruptible(lambda: "no profile was written"))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         files = {tool: folder / tool for tool in ("calls", "trace")}
         new = {option: stack.enter_context(_whole(path)) for option, path in vars(outputs).items() if path}

@@ -12,11 +12,12 @@ import sys
 
 from convbench.asv import project
 from convbench.stored import results
+from convbench.stored import side_lines
 
 
 def main():
     files = results.result_files(project.find().results)
-    lines = [json.loads(text) for text in results.side_file(files[-1]).read_text().splitlines()] if files else []
+    lines = [json.loads(text) for text in side_lines.path(files[-1]).read_text().splitlines()] if files else []
     cost = {}
     for before, line in itertools.pairwise(lines):
         if before["benchmark"] == line["benchmark"]:  # between two of them asv starts anew

@@ -106,7 +106,7 @@ def test_a_repository_of_ones_own_runs_nothing_while_it_is_read(tmp_path, monkey
     here = project.load(made.folder / "asv.conf.json")
     assert here.git("log", "--format=%s", "HEAD") == "first"
     assert here.git("status", "--porcelain", "-uno") == ""
-    assert commits.resolve(here, "ALL") == [here.commit()]
+    assert commits.resolve(here, "ALL", set) == [here.commit()]
     asked = (
         "import subprocess; print(subprocess.run(['git', 'status', '--porcelain', '-uno'], capture_output=True).returncode)"
     )
@@ -136,9 +136,9 @@ def test_a_mirror_of_asv_s_is_read(tmp_path, monkeypatch):
     monkeypatch.chdir(suite)
     for _ in range(2):  # cloned, then found
         here = project.load(suite / "asv.conf.json")
-        assert commits.resolve(here, "main") == hashes[::-1]
+        assert commits.resolve(here, "main", set) == hashes[::-1]
         assert (suite / "sample" / "objects").is_dir()
-        assert commits.resolve(here, "main~1..main") == hashes[1:]
+        assert commits.resolve(here, "main~1..main", set) == hashes[1:]
 
 
 def test_a_bare_repository_outside_of_a_work_tree_is_read(tmp_path, monkeypatch):
@@ -150,4 +150,4 @@ def test_a_bare_repository_outside_of_a_work_tree_is_read(tmp_path, monkeypatch)
         json.dumps({"version": 1, "project": "p", "repo": "../bare.git", "branches": ["main"]})
     )
     monkeypatch.chdir(suite)
-    assert commits.resolve(project.load(suite / "asv.conf.json"), "main") == [commit]
+    assert commits.resolve(project.load(suite / "asv.conf.json"), "main", set) == [commit]

@@ -8,6 +8,7 @@ import psutil
 import pytest
 
 from convbench.asv import machine
+from convbench.common import load
 
 
 @pytest.mark.parametrize(
@@ -22,7 +23,7 @@ def test_busy(user, steal, said, seconds, monkeypatch):
     )
     monkeypatch.setattr(psutil, "cpu_times", lambda: SimpleNamespace(**(now := next(times)), _asdict=lambda: now))
     monkeypatch.setattr(psutil, "cpu_count", lambda: 2)
-    found = machine.busy(seconds)
+    found = load.busy(seconds)
     assert found is None if said is None else found.startswith(said)
 
 

@@ -18,6 +18,7 @@ import pytest
 from command_line import inside, sentence, settings
 
 from convbench.asv import machine
+from convbench.common import load
 from convbench.run import classes
 from convbench.stored import results
 from convbench.suite import one_shape
@@ -245,16 +246,16 @@ def busy_cores():
 
 
 def test_a_machine_too_busy_to_measure_on(monkeypatch):
-    monkeypatch.setattr(machine, "PATIENCE", 1)
+    monkeypatch.setattr(load, "PATIENCE", 1)
     with busy_cores() as cores, pytest.raises(click.ClickException) as caught:
-        machine.wait_until_quiet()
+        load.wait_until_quiet()
     said = re.fullmatch(
         r"this machine is too busy to measure on: other processes use (\d+\.\d) of (\d+) cores; "
         r"stop what runs beside it, or say --busy to measure anyway",
         caught.value.message,
     )
     assert said
-    assert machine.BUSY < float(said[1]) <= cores
+    assert load.BUSY < float(said[1]) <= cores
     assert int(said[2]) == cores
 
 

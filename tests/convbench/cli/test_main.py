@@ -22,7 +22,7 @@ def test_without_the_libraries_of_the_commands_they_say_what_brings_them():
 
 
 def test_a_fault_of_ours_is_not_worded_as_a_missing_library():
-    done = begin("table", code="sys.modules['convbench.run.plan'] = None")
+    done = begin("table", code="sys.modules['convbench.stored.results'] = None")
     assert "Traceback" in done.stderr
 
 

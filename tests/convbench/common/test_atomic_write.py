@@ -9,8 +9,8 @@ import pytest
 from gate_projects import Sample
 
 from convbench.asv import project
+from convbench.common import lock
 from convbench.common.atomic_write import whole
-from convbench.run import classes
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
@@ -86,7 +86,7 @@ def test_a_lock_truncates_nothing_through_a_link(tmp_path):
     precious.write_text("precious")
     here.work.mkdir()
     (here.work / "lock").symlink_to(precious)
-    with pytest.raises(click.ClickException, match="cannot write to"), classes.lock(here):
+    with pytest.raises(click.ClickException, match="cannot write to"), lock.lock(here.work, here.results):
         pass
     assert precious.read_text() == "precious"
 

@@ -15,6 +15,7 @@ from measured_suites import COLUMNS, SUITE, content, measured
 from convbench.asv import files, project
 from convbench.cli import commands
 from convbench.common import untrusted
+from convbench.common.cells import plain
 from convbench.stored import results
 
 
@@ -186,13 +187,13 @@ def test_a_deep_line_of_a_side_file_is_passed_over(suite):
 
 @pytest.mark.parametrize("name", ["'" + "x" * 10_000 + "'", "-" * 3000 + "1", "(" * 5000, "9" * 5000, "0x" + "f" * 9000])
 def test_a_parameter_of_any_length_is_a_name(name):
-    assert results.plain(name) in (name, name.strip("'"))
+    assert plain(name) in (name, name.strip("'"))
 
 
 @given(st.text(max_size=30) | st.from_regex(r"[-+~(\[{'\"0-9xjeE. ,lambda:]{0,40}", fullmatch=True))
 @settings(deadline=None)
 def test_a_parameter_is_some_text(text):
-    assert isinstance(results.plain(text), str)
+    assert isinstance(plain(text), str)
 
 
 anything = st.recursive(

@@ -21,8 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from convbench.asv import machine
 from convbench.cli import commands
+from convbench.common import load
 from convbench.doctor import checks, noise
 from convbench.gate import judge
 
@@ -208,7 +208,7 @@ def test_frequency_that_cannot_be_read(system):
     ],
 )
 def test_frequency(system, files, boost):
-    core = machine.core_numbers()[-1]
+    core = load.core_numbers()[-1]
     governors = {f"cpu{n}__cpufreq__scaling_governor": name for n, name in enumerate(["powersave\n", "performance\n"])}
     system(**files, **governors, **{f"cpu{core}__cpufreq__scaling_cur_freq": "3100000\n"})
     found = checks._body(NOWHERE)
@@ -272,7 +272,7 @@ def project(tmp_path, monkeypatch):
     monkeypatch.chdir(folder)
     monkeypatch.setattr(noise, "ROUNDS", 3)
     monkeypatch.setattr(noise, "_round", lambda kind, generator: ([1e-3, 1.001e-3], [1.001e-3, 1e-3]))
-    monkeypatch.setattr(machine, "usage", lambda seconds: (0.0, 0.0))
+    monkeypatch.setattr(load, "usage", lambda seconds: (0.0, 0.0))
     monkeypatch.setattr(checks, "_spent_by_others", lambda: 0.0)
     monkeypatch.setattr(checks, "SYSTEM", folder)
     return folder
@@ -317,9 +317,9 @@ def test_a_suite_that_says_nothing(project, program, words):
 
 
 def test_exit_status(project, monkeypatch):
-    monkeypatch.setattr(machine, "usage", lambda seconds: (2.0, 0.0))
+    monkeypatch.setattr(load, "usage", lambda seconds: (2.0, 0.0))
     assert run().exit_code == 1
-    monkeypatch.setattr(machine, "usage", lambda seconds: (0.0, 0.05))
+    monkeypatch.setattr(load, "usage", lambda seconds: (0.0, 0.05))
     assert run().exit_code == 0
 
 

@@ -17,8 +17,8 @@ import psutil
 import pytest
 from gate_projects import Sample
 
+from convbench.common import interrupts
 from convbench.gate import accept, judge, workers
-from convbench.run import classes
 
 SIGNALS = [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
 # Times are spun rather than computed: they are the same on any machine, and a change of 60 % is one.
@@ -766,8 +766,8 @@ def test_a_side_that_is_starting_when_the_gate_is_stopped_is_ended_too(monkeypat
 
     monkeypatch.setattr(workers, "Side", Side)
     sides = dict.fromkeys(workers.SIDES)
-    stopped = pytest.raises((KeyboardInterrupt, classes.Interrupted))
-    with stopped, classes.termination(), workers.Pair(sides, (0,), random.Random(0)) as both:
+    stopped = pytest.raises((KeyboardInterrupt, interrupts.Interrupted))
+    with stopped, interrupts.termination(), workers.Pair(sides, (0,), random.Random(0)) as both:
         both.start()
     assert running == []
 

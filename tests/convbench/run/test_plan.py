@@ -9,8 +9,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from convbench.common import numbers
+from convbench.common.cells import spelling
+from convbench.common.selection import Selection, check_names
+from convbench.common.selection import select as select_cells
 from convbench.run import plan
-from convbench.stored import results
+from convbench.stored import side_lines
 
 IMPLEMENTATIONS = ["'cpu.loops'", "'cpu.shift'", "'cpu.torch'", "'gpu.torch'"]
 CONV, THREADS, STARTUP, CEILINGS = (
@@ -55,11 +59,11 @@ EVERYTHING = {(name, params) for name, entry in SUITE.items() for params in iter
 
 
 def select(*patterns, implementations=(), quick=False, suite=SUITE):
-    return plan.select(suite, plan.Selection(patterns, tuple(implementations), quick))
+    return select_cells(suite, Selection(patterns, tuple(implementations), quick))
 
 
 def spellings(*patterns, **more):
-    return [plan.spelling(cell) for cell in select(*patterns, **more)]
+    return [spelling(cell) for cell in select(*patterns, **more)]
 
 
 def of(cells, name):
@@ -75,7 +79,7 @@ def of(cells, name):
     ],
 )
 def test_spelling(cell, text):
-    assert plan.spelling(cell) == text
+    assert spelling(cell) == text
 
 
 def test_everything_and_the_ceilings_first():
@@ -184,7 +188,7 @@ def test_what_is_on_request_is_measured_by_those_who_name_it():
     asked = {**SUITE[CONV], "implementations": {"cpu.loops": {"device": "cpu", "on_request": True}}}
 
     def names(**selection):
-        return {params[0] for _, params in plan.select({CONV: asked}, plan.Selection(**selection))}
+        return {params[0] for _, params in select_cells({CONV: asked}, Selection(**selection))}
 
     others = {*IMPLEMENTATIONS} - {"'cpu.loops'"}
     assert names() == others
@@ -275,13 +279,13 @@ def test_failed_ones_are_missing_and_skipped_ones_are_not(tmp_path):
     path.write_text(json.dumps(content))
     side = [("'ok'", "ok"), ("'skipped'", "skipped"), ("'reported'", "failed")]
     lines = [json.dumps({"benchmark": CONV, "params": ["'cpu.loops'", size], "status": status}) for size, status in side]
-    results.side_file(path).write_text("\n".join(lines))
+    side_lines.path(path).write_text("\n".join(lines))
     cells = select(suite=suite)
     assert [params[1] for _, params in plan.missing(cells, suite, path)] == ["'silent'", "'failed'", "'reported'", "'absent'"]
     assert plan.missing(cells[:2], suite, path) == []
     for reason, again in (("unavailable: no device", True), ("no input: not there", True), ("unsupported: groups=2", False)):
         more = {"benchmark": CONV, "params": ["'cpu.loops'", "'skipped'"], "status": "skipped", "reason": reason}
-        results.side_file(path).write_text("\n".join([lines[0], json.dumps(more), *lines[2:]]))
+        side_lines.path(path).write_text("\n".join([lines[0], json.dumps(more), *lines[2:]]))
         assert plan.missing(cells[:2], suite, path) == []
         assert plan.missing(cells[:2], suite, path, named=True) == (cells[1:2] if again else [])
     # Another version is another measurement: nothing of it is there.
@@ -347,7 +351,7 @@ def test_durations(tmp_path):
     ],
 )
 def test_minutes(seconds, text):
-    assert plan.minutes(seconds) == text
+    assert numbers.minutes(seconds) == text
 
 
 @pytest.mark.parametrize(
@@ -368,6 +372,4 @@ def test_progress(tmp_path, text, count, last):
 
 
 def test_names_of_parameters_without_values_name_no_implementation():
-    plan.check_names(
-        {"a": {"param_names": ["implementation"]}, "b": {"param_names": ["implementation"], "params": []}}, ["x"]
-    )
+    check_names({"a": {"param_names": ["implementation"]}, "b": {"param_names": ["implementation"], "params": []}}, ["x"])

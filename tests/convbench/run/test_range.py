@@ -15,8 +15,8 @@ from gate_projects import BACKEND, Sample
 from runs import convbench, left_running, start
 
 from convbench.asv import commits, project
-from convbench.common import atomic_write
-from convbench.stored import results
+from convbench.common import redact
+from convbench.stored import results, unbuilt
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -126,11 +126,11 @@ def test_an_interrupted_range_goes_on_where_it_stopped(story):
 
 def test_the_reason_is_told_and_names_no_place_of_this_machine(story):
     (machine,) = (story.folder / "results").glob("*/")
-    (line,) = results.unbuilt(machine).values()
+    (line,) = unbuilt.read(machine).values()
     assert line["commit"] == story.hashes[2]
     assert "the compiler says no" in line["reason"]
     assert "error in kernel.c on this machine, see stdio.h" in line["reason"]
-    text = results.unbuilt_file(machine).read_text()
+    text = unbuilt.path(machine).read_text()
     assert platform.node() not in text
     assert not re.search(r"/(tmp|usr|root|home)\b", text)
     status, _, err = convbench(story.folder, "table", "--commit", story.hashes[2])
@@ -202,6 +202,10 @@ def history(tmp_path_factory):
     return made
 
 
+def resolve(project, words):
+    return commits.resolve(project, words, lambda: results.measured_commits(project.results))
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -219,12 +223,12 @@ def history(tmp_path_factory):
     ],
 )
 def test_ranges_are_asv_s(history, words, expected):
-    assert [history.hashes.index(commit) for commit in commits.resolve(history.here, words)] == expected
+    assert [history.hashes.index(commit) for commit in resolve(history.here, words)] == expected
 
 
 def test_a_list_of_commits_is_read_from_where_the_user_is(history, monkeypatch):
     monkeypatch.chdir(history.folder)
-    assert [history.hashes.index(commit) for commit in commits.resolve(history.here, "HASHFILE:list")] == [5, 2, 0]
+    assert [history.hashes.index(commit) for commit in resolve(history.here, "HASHFILE:list")] == [5, 2, 0]
 
 
 @pytest.mark.parametrize(
@@ -241,7 +245,7 @@ def test_a_range_that_makes_no_sense_is_one_sentence(history, words, said, monke
     monkeypatch.chdir(history.folder)
     (history.folder / "wrong").write_text("nobody\n")
     with pytest.raises(click.ClickException) as caught:
-        commits.resolve(history.here, words)
+        resolve(history.here, words)
     assert caught.value.message.startswith(said)
     assert "\n" not in caught.value.message
     assert capfd.readouterr() == ("", "")
@@ -270,4 +274,4 @@ def test_the_first_few_commits_show_the_shape_of_the_whole(count):
     ],
 )
 def test_a_reason_is_kept_without_its_places(said, kept):
-    assert atomic_write.without_places(said) == kept
+    assert redact.redact(said) == kept

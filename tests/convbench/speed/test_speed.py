@@ -17,8 +17,8 @@ from repositories import commit, git
 from runs import left_running
 from speed_suites import with_suite
 
-from convbench.asv import machine
 from convbench.cli import commands
+from convbench.common import load
 from convbench.speed import measure
 
 DOCS = f"# Speed\n\nProse above.\n\n{measure.BEGIN}\nold\n{measure.END}\n\nProse below.\n"
@@ -176,8 +176,8 @@ def fake(project, monkeypatch):
 
     found = Fake()
     monkeypatch.setattr(measure.ask, "Kept", lambda _project, _verb: contextlib.nullcontext(found))
-    monkeypatch.setattr(machine, "busy", lambda _seconds: None)
-    monkeypatch.setattr(machine, "cores", lambda: found.cores)
+    monkeypatch.setattr(load, "busy", lambda _seconds: None)
+    monkeypatch.setattr(load, "cores", lambda: found.cores)
     return found
 
 
@@ -392,21 +392,21 @@ def test_code_that_changes_meanwhile_is_not_stored_as_the_commit_before(fake, pr
 
 
 def test_a_disturbed_measurement_says_so(fake, project, monkeypatch):
-    monkeypatch.setattr(machine, "busy", lambda _seconds: "other processes use 1.5 of 2 cores")
+    monkeypatch.setattr(load, "busy", lambda _seconds: "other processes use 1.5 of 2 cores")
     assert f"* {FIRST}, 1 thread: measured while other processes use 1.5 of 2 cores" in fake("--row", "first").stdout
     stolen = iter(range(0, 1000, 10))
-    monkeypatch.setattr(machine, "stolen", lambda: next(stolen))
+    monkeypatch.setattr(load, "stolen", lambda: next(stolen))
     assert f"* {SECOND}, 1 thread: measured while the host took " in fake("--row", "second").stdout
 
 
 def test_what_was_disturbed_is_measured_again_when_asked_for(fake, project, monkeypatch):
-    monkeypatch.setattr(machine, "stolen", lambda: 0.0)
+    monkeypatch.setattr(load, "stolen", lambda: 0.0)
     fake()
-    monkeypatch.setattr(machine, "busy", lambda _seconds: "other processes use 1.5 of 2 cores")
+    monkeypatch.setattr(load, "busy", lambda _seconds: "other processes use 1.5 of 2 cores")
     fake("--row", "first", "--again")
     fake("--row", "first")
     assert fake.asked == []
-    monkeypatch.setattr(machine, "busy", lambda _seconds: None)
+    monkeypatch.setattr(load, "busy", lambda _seconds: None)
     shown = fake("--disturbed").stdout
     assert fake.asked == ALL[:2]
     assert shown.startswith("2 of 4 measurements are to be made")

@@ -109,7 +109,7 @@ def test_verdicts(before, after, verdict, words):
 
 
 def cell(before, after, params=("1",)):
-    return compare.Cell("lists.time_sort", params, before, after, *compare.judge(before, after))
+    return compare.ComparedCell("lists.time_sort", params, before, after, *compare.judge(before, after))
 
 
 SLOWER, FASTER = cell(side(1.0), side(2.0)), cell(side(2.0), side(1.0))

@@ -15,8 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from convbench.cli import commands
+from convbench.common.cells import plain
+from convbench.common.selection import Selection, select
 from convbench.run import plan
-from convbench.stored import results
+from convbench.stored import results, side_lines
 
 # asv's own order; a row may end early.
 COLUMNS = [
@@ -60,7 +62,7 @@ def write(folder, content, side=None, machine="box", name=f"{COMMIT[:8]}-env"):
     path.write_text(json.dumps(content))
     if side is not None:
         lines = [line if isinstance(line, str) else json.dumps(line) for line in side]
-        results.side_file(path).write_text("\n".join(lines) + "\n")
+        side_lines.path(path).write_text("\n".join(lines) + "\n")
     return path
 
 
@@ -251,11 +253,11 @@ def test_a_side_file_cut_anywhere_keeps_its_whole_lines(tmp_path_factory, cut):
     lines = [json.dumps(line("b", str(i), status="ok")) + "\n" for i in range(4)]
     path.write_text("".join(lines)[:cut])
     whole = sum(cut >= len("".join(lines[: i + 1]).rstrip("\n")) for i in range(4))
-    assert list(results.side_lines(path)) == [("b", (str(i),)) for i in range(whole)]
+    assert list(side_lines.read(path)) == [("b", (str(i),)) for i in range(whole)]
 
 
 def test_no_side_file_no_lines(tmp_path):
-    assert results.side_lines(tmp_path / "none.jsonl") == {}
+    assert side_lines.read(tmp_path / "none.jsonl") == {}
 
 
 # Broken files
@@ -392,7 +394,7 @@ def test_result_files(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "plain"),
+    ("text", "written"),
     [
         ("'cpu.loops'", "cpu.loops"),
         ('"it\'s"', "it's"),
@@ -410,13 +412,13 @@ def test_result_files(tmp_path):
         ("''", ""),
     ],
 )
-def test_plain(text, plain):
-    assert results.plain(text) == plain
+def test_plain(text, written):
+    assert plain(text) == written
 
 
 @given(st.text())
 def test_plain_undoes_repr(text):
-    assert results.plain(repr(text)) == text
+    assert plain(repr(text)) == text
 
 
 # A suite that is not ours
@@ -461,7 +463,7 @@ def test_another_suite_loads(tmp_path):
 
 
 def test_another_suite_is_selected_and_stepped(tmp_path):
-    cells = plan.select(OTHER, plan.Selection())
+    cells = select(OTHER, Selection())
     assert ("lists.time_append", ()) in cells
     assert len(cells) == 11
     assert [step.name for step in plan.steps(cells, OTHER, {})] == ["lists"]

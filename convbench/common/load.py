@@ -1,0 +1,68 @@
+"""How busy this machine is: cores in use, time that the host takes."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import click
+import psutil
+
+BUSY = 0.5  # cores in use by others from which a measurement on one core is disturbed
+
+STOLEN = 0.1  # share of its time that the host takes from this machine, likewise
+
+PATIENCE = 20  # seconds to wait for a short disturbance to end, an installation just finished for example
+
+
+def wait_until_quiet() -> None:
+    """Return once little else runs here. Raises ClickException that names what is busy where that takes too long."""
+    give_up, told = time.monotonic() + PATIENCE, False
+    while reason := busy():
+        if not told:
+            click.echo(f"waiting up to {PATIENCE:.0f} s until this machine is quiet: {reason}", err=True)
+            told = True
+        if time.monotonic() > give_up:
+            raise click.ClickException(
+                f"this machine is too busy to measure on: {reason}; stop what runs beside it, or say --busy to measure anyway"
+            )
+
+
+def core_numbers() -> list[int]:
+    """The cores that this process may run on."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(psutil.cpu_count() or 1))
+
+
+def cores() -> int:
+    """How many these are."""
+    return len(core_numbers())
+
+
+def stolen() -> float:
+    """Seconds the host has taken from this machine's cores since it started; 0 where it does not say."""
+    return getattr(psutil.cpu_times(), "steal", 0.0)
+
+
+def usage(seconds: float) -> tuple[float, float]:
+    """Watch for some seconds: how many cores are in use, and the share of this machine's time that its host takes."""
+    before, start = psutil.cpu_times(), time.monotonic()
+    time.sleep(seconds)
+    # Taken from the times themselves: psutil's percentages are of a second at least, whatever the interval.
+    spent = {name: value - getattr(before, name) for name, value in psutil.cpu_times()._asdict().items()}
+    passed = time.monotonic() - start
+    used = sum(spent.get(name, 0.0) for name in ("user", "nice", "system", "irq", "softirq")) / passed
+    return used, spent.get("steal", 0.0) / passed / (psutil.cpu_count() or 1)
+
+
+def busy(seconds: float = 1.0) -> str | None:
+    """Watch for a second; say in words what disturbs, or None."""
+    return disturbance(*usage(seconds))
+
+
+def disturbance(used: float, stolen: float) -> str | None:
+    """What disturbs a measurement, in words, where that many cores are in use and that share of the time is taken."""
+    if used > BUSY:
+        return f"other processes use {used:.1f} of {psutil.cpu_count() or 1} cores"
+    if stolen > STOLEN:
+        return f"the host takes {stolen:.0%} of its time"
+    return None

@@ -1,0 +1,21 @@
+"""Text without the places of this machine."""
+
+from __future__ import annotations
+
+import platform
+import re
+
+LONGEST = 500  # characters of a reason, its last ones
+
+# All but the last name of a path from the file system's root, or of a URL. A slash behind a
+# word or a dot is inside a path of the project's own.
+FOLDERS = re.compile(r"(?<![\w.~-])(?:[a-z]+:/+)?/(?:[\w.@+~:-]+/)*(?=[\w.@+~-])")
+
+
+def redact(text: str) -> str:
+    """A reason to keep, on one line: neither the host nor the folders of the machine are named, and its end says most."""
+    text = FOLDERS.sub("", " ".join(text.split()))
+    host = platform.node()
+    if host:
+        text = re.sub(rf"(?<![\w-]){re.escape(host)}(?![\w-])", "this machine", text)
+    return text[-LONGEST:]
