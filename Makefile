@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help bench bench-full bench-gpu bench-gpu-full device wheelhouse dashboard speed tune gate-proof test test-slow fuzz lint smoke overhead clean
+.PHONY: help bench bench-full bench-gpu bench-gpu-full device wheelhouse device-bundle dashboard speed tune gate-proof test test-slow fuzz lint smoke overhead clean
 
 help:
 	@echo "make bench       install, measure a short selection for HEAD, publish, print the table (nine to sixteen minutes)"
@@ -13,6 +13,7 @@ help:
 	@echo "make bench-gpu-full  the same for every cell of the GPU's implementations, of all operations"
 	@echo "make device      is there a CUDA device, as make bench-gpu needs one?"
 	@echo "make wheelhouse  fetch what such a machine lacks, for its Python (GPU_PYTHON=3.12), to be carried there with the checkout"
+	@echo "make device-bundle  pack the committed checkout, without its history, and that folder into build/device-bundle.tar, to be carried there"
 	@echo "make dashboard   publish what is stored and serve it, asv's pages needing no network: npm fetches what they take from others once"
 	@echo "make speed       install, time ours in turn with torch, OpenCV and a copy, hold them against the goals, write docs/speed.md"
 	@echo "make tune        install, time who is fastest on which problem, write the table that cpu.auto picks from: goes on where it stopped"
@@ -86,6 +87,18 @@ wheelhouse:
 		--dest wheelhouse --requirement wheelhouse.txt
 	@du -sh wheelhouse
 	@test "$$(du -sm wheelhouse | cut -f1)" -le 64 || { echo "the wheels take more than 64 MiB; leave out of wheelhouse.txt what that machine has"; exit 1; }
+
+# What runs there has to fit: a machine that is lent takes 64 MiB.
+BUNDLE := build/device-bundle
+device-bundle: wheelhouse
+	rm -rf $(BUNDLE) $(BUNDLE).tar
+	git clone --quiet --depth 1 "file://$(CURDIR)" $(BUNDLE)
+	git -C $(BUNDLE) remote remove origin
+	cp -R wheelhouse $(BUNDLE)
+	tar -cf $(BUNDLE).tar -C $(BUNDLE) .
+	rm -rf $(BUNDLE)
+	@du --apparent-size -h $(BUNDLE).tar
+	@test "$$(du --apparent-size -m $(BUNDLE).tar | cut -f1)" -le 60 || { echo "the bundle takes more than 60 MiB; prune results or wheelhouse.txt"; exit 1; }
 
 # Kernels of the CPU, which nobody times there, would be two minutes of compiling.
 $(GPU_VENV)/installed: pyproject.toml meson.build wheelhouse.txt

@@ -1,15 +1,17 @@
-"""python -m benchmarks VERB [REQUEST]: what runs in the measured environment; the request is JSON.
+"""python -m benchmarks VERB [REQUEST]: what runs in the measured environment. REQUEST is a JSON object.
 
-try: check and time a shape; prints one JSON event a line, the last of them {"error": ...} where it cannot be done.
-speed: the same for a problem of docs/speed.md, with torch, OpenCV and a copy called as they are; without a request each
-line of standard input is one, and its events end with {"ended": status}.
-profile: one implementation on one problem for a profiler to look at; prints JSON events as well.
-problems, doubtful, table: what cpu.auto is tuned on, which measurements one process does not settle, and the table that they
-become; JSON events as well.
-doctor: which implementations can run here, what the others lack, versions and thread pools; JSON events as well.
-gallery, curves, stages: pictures of the photograph through the filters by every implementation, of loss and accuracy while
-training, of where the time of preprocess goes; a request chooses "names", "path" and the settings in
-benchmarks/pictures/request.py.
+All verbs but the pictures print one JSON event a line; the last is {"error": ...} if the verb fails.
+
+try: checks and times implementations on one shape.
+speed: checks and times candidates on one problem of docs/speed.md, in turn. Without REQUEST, each line of standard input is a
+request, and its events end with {"ended": exit status}.
+profile: calls one implementation on one problem for a profiler.
+problems: lists the problems that cpu.auto is tuned on.
+outliers: lists the measurements that all others contradict.
+write_choice: writes the measurements that cpu.auto picks by.
+doctor: lists the implementations and what each lacks, the versions of libraries, and the thread pools.
+gallery, curves, stages: draw a photograph filtered by each implementation, loss and accuracy during training, and the time of
+preprocess by stage; benchmarks/pictures/request.py has the settings of a request.
 """
 
 import functools
@@ -27,8 +29,8 @@ def main() -> None:
         "try": attempt,
         "speed": speed,
         "problems": problems,
-        "doubtful": doubtful,
-        "table": table,
+        "outliers": outliers,
+        "write_choice": write_choice,
         "profile": profile,
         "doctor": doctor,
         **{name: functools.partial(picture, name) for name in ("gallery", "curves", "stages")},
@@ -65,16 +67,16 @@ def problems(request: dict[str, Any]) -> None:
     _print(tune.problems(request))
 
 
-def doubtful(request: dict[str, Any]) -> None:
+def outliers(request: dict[str, Any]) -> None:
     from benchmarks.commands import tune
 
-    _print(tune.doubtful(request))
+    _print(tune.outliers(request))
 
 
-def table(request: dict[str, Any]) -> None:
+def write_choice(request: dict[str, Any]) -> None:
     from benchmarks.commands import tune
 
-    _print(tune.table(request))
+    _print(tune.write_choice(request))
 
 
 def profile(request: dict[str, Any]) -> None:

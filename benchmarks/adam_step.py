@@ -8,19 +8,19 @@ from benchmarks.timing.threads import COUNTS, resolve
 from benchmarks.workloads.adam import NAMED, Update
 
 
-class _Updates(_Cells):
+class _AdamSteps(_Cells):
     operation = "adam_step"
     axis = "parameters"
 
 
-class Parameters(_Updates):
+class Parameters(_AdamSteps):
     """A thousand parameters to 16 million, the last of which no cache holds."""
 
     problems = {n: Update(n) for n in (1_000, 10_000, 100_000, 1_000_000, 4_000_000, 16_000_000)}
     quick = (1_000, 1_000_000)
 
 
-class Networks(_Updates):
+class Networks(_AdamSteps):
     """All parameters of networks as one array."""
 
     axis = "network"
@@ -28,7 +28,7 @@ class Networks(_Updates):
     quick = ("mnist-perceptron",)
 
 
-class Threads(_Updates):
+class Threads(_AdamSteps):
     """Four million parameters on one thread to all the machine's cores."""
 
     problems = {4_000_000: Update(4_000_000)}

@@ -1,175 +1,22 @@
-"""What this machine can do at best: the limits every other figure is held against, measured in the same run."""
+"""The limits of this machine that every other figure is held against, measured in the same run."""
 
 from __future__ import annotations
 
-import ctypes
-import mmap
-import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from time import perf_counter
-from typing import Any
-
-import numpy as np
-
-from benchmarks.harness.asv_types import Skip
-from benchmarks.timing import threads
-from benchmarks.timing.clock import Block, Wall
-from benchmarks.workloads.oracle import WrongAnswer
-from benchmarks.workloads.tasks import Cell
-
-KIB, MIB = 1 << 10, 1 << 20
-PAGE = 1024  # float32 elements in a page of memory: a copy is checked at one of each
-
-Loops = tuple[
-    list[Callable[[int], Any]], np.ndarray, np.ndarray
-]  # a loop a thread; the last one's result, and what it must be
-
-# What one call of one thread does. Bytes moved are bytes read plus bytes written; on several threads each has its own part.
-CEILINGS: dict[str, dict[str, Any]] = {
-    **{f"copy into warm memory, {size >> 10} KiB": {"bytes": size} for size in (32 * KIB, 256 * KIB)},
-    **{f"copy into warm memory, {size >> 20} MiB": {"bytes": size} for size in (MIB, 8 * MIB, 64 * MIB, 128 * MIB)},
-    **{f"copy into fresh memory, {size >> 20} MiB": {"bytes": size, "fresh": True} for size in (MIB, 8 * MIB, 64 * MIB)},
-    **{f"multiply-add, {dtype}": {"flops": 1 << 24, "dtype": dtype} for dtype in ("float32", "float64")},
-}
+from benchmarks.timing import limits, threads
 
 
 class Ceilings:
     """Copies of growing size and the multiply-add rate, by threads."""
 
-    params = (list(CEILINGS), list(threads.COUNTS))
+    params = (list(limits.LIMITS), list(threads.COUNTS))
     param_names = ("ceiling", "threads")
     version = "2"
 
     def setup(self, ceiling, count):
-        self.cell = prepare(ceiling, threads.resolve(count))
+        self.cell = limits.prepare(ceiling, threads.resolve(count))
 
     def time_ceiling(self, ceiling, count):
         self.cell.call()
 
-    time_ceiling.ceilings = {repr(name): what for name, what in CEILINGS.items()}  # type: ignore[attr-defined]
-    time_ceiling.quick = [repr(name) for name in CEILINGS]  # type: ignore[attr-defined]
-
-
-def prepare(ceiling: str, count: int) -> Cell:
-    """The cell of one ceiling. Raises Skip where it cannot be measured."""
-    what = CEILINGS[ceiling]
-    threads.confine(count)
-    return _fresh_copy(what["bytes"] // 2, count) if what.get("fresh") else _native(what, count)
-
-
-def copying(moved: int, count: int) -> Cell:
-    """The cell of a copy into warm memory that moves so many bytes, read and written, all threads together."""
-    return _native({"bytes": moved // count}, count)
-
-
-def _native(what: dict[str, Any], count: int) -> Cell:
-    """What one call of each thread does, in native loops."""
-    pools = threads.set_pools(count)
-    try:
-        import numba
-    except ImportError as error:
-        raise Skip("unavailable: ceilings are measured in native loops, which need Numba: pip install numba") from error
-    start = perf_counter()
-    loops, result, expected = (_copies if "bytes" in what else _multiply_adds)(numba, what, count)
-    for loop in loops:
-        loop(1)  # compiles
-    block = _Together(loops, result)
-    return Cell(lambda: block(1), block, _equals(expected), pools, perf_counter() - start)
-
-
-class _Together(Block):
-    """Native loops that start at the same time, each on a thread of its own; a block is one loop of so many rounds."""
-
-    def __init__(self, loops: list[Callable[[int], Any]], result: np.ndarray) -> None:
-        self.loops, self.output = loops, result
-        self.pool = ThreadPoolExecutor(len(loops))
-
-    def __call__(self, number: int) -> float:
-        gate = threading.Barrier(len(self.loops))
-
-        def work(loop: Callable[[int], Any]) -> tuple[float, float]:
-            gate.wait()
-            start = perf_counter()
-            loop(number)
-            return start, perf_counter()
-
-        times = list(self.pool.map(work, self.loops))
-        return max(end for _, end in times) - min(start for start, _ in times)
-
-
-def _copies(numba: Any, what: dict[str, Any], count: int) -> Loops:
-    """Loops of the C library's memcpy, which chooses its instructions by size; the interpreter lock is not held."""
-    memcpy = ctypes.CDLL(None).memcpy
-    memcpy.argtypes, memcpy.restype = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t], ctypes.c_void_p
-
-    @numba.njit(nogil=True)
-    def copies(target, source, size, rounds):
-        for _ in range(rounds):
-            memcpy(target, source, size)
-
-    size = what["bytes"] // 2
-    pairs = [(np.zeros(size // 4, np.float32), np.ones(size // 4, np.float32)) for _ in range(count)]
-    for _, source in pairs:
-        source[::PAGE] = np.arange(len(source[::PAGE]))
-
-    def loop(target: np.ndarray, source: np.ndarray) -> Callable[[int], Any]:
-        return lambda rounds: copies(target.ctypes.data, source.ctypes.data, size, rounds)
-
-    return [loop(*pair) for pair in pairs], *pairs[-1]
-
-
-def _multiply_adds(numba: Any, what: dict[str, Any], count: int) -> Loops:
-    @numba.njit(nogil=True, fastmath={"contract"})
-    def chain(values, factor, steps):
-        # Eight dependent multiply-adds an element, thousands of independent elements in the L1 cache: the out-of-order
-        # window holds enough of them to keep every unit busy, and a load and a store are shared by eight. Longer chains
-        # were slower (16: 0.86 of the rate, 32: 0.59).
-        for _ in range(steps):
-            for i in range(len(values)):
-                x = values[i]
-                x = x * factor + factor
-                x = x * factor + factor
-                x = x * factor + factor
-                x = x * factor + factor
-                x = x * factor + factor
-                x = x * factor + factor
-                x = x * factor + factor
-                x = x * factor + factor
-                values[i] = x
-
-    elements = 4096 // np.dtype(what["dtype"]).itemsize
-    steps = what["flops"] // (16 * elements)
-    # One half is the factor's fixed point, x/2 + 1/2 = x at 1: values stay exact and can be checked.
-    lanes = [np.ones(elements, what["dtype"]) for _ in range(count)]
-    half = lanes[0].dtype.type(0.5)
-
-    def loop(lane: np.ndarray) -> Callable[[int], Any]:
-        return lambda rounds: chain(lane, half, steps * rounds)
-
-    return [loop(lane) for lane in lanes], lanes[-1], np.ones_like(lanes[-1])
-
-
-def _fresh_copy(size: int, count: int) -> Cell:
-    """A copy into memory that the system has just given: every page of it is faulted in."""
-    pools = threads.set_pools(count)
-    if count > 1:
-        raise Skip("not on several threads: one call allocates on one")
-    source = np.ones(size // 4, np.float32)
-    source[::PAGE] = np.arange(len(source[::PAGE]))
-
-    def call() -> np.ndarray:
-        target = np.frombuffer(mmap.mmap(-1, size), np.float32)
-        np.copyto(target, source)
-        return target
-
-    return Cell(call, Wall(call), _equals(source), pools)
-
-
-def _equals(expected: np.ndarray) -> Callable[[np.ndarray], dict[str, Any]]:
-    def verify(output: np.ndarray) -> dict[str, Any]:
-        if not np.array_equal(output[::PAGE], expected[::PAGE]):
-            raise WrongAnswer("the result is not what was copied or computed")
-        return {}
-
-    return verify
+    time_ceiling.ceilings = {repr(name): what for name, what in limits.LIMITS.items()}  # type: ignore[attr-defined]
+    time_ceiling.quick = [repr(name) for name in limits.LIMITS]  # type: ignore[attr-defined]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from benchmarks.errors import Skip
 from benchmarks.harness import cell
-from benchmarks.harness.asv_types import Skip
 from benchmarks.harness.base import _Cells, named
 from benchmarks.timing import cuda_clock, memory, startup
 from benchmarks.timing.clock import Cold
 from benchmarks.timing.threads import COUNTS, resolve
+from benchmarks.workloads import inputs
 from benchmarks.workloads.problems import Problem, load_set
 
 SETS = ("filters", "mnist", "resnet50", "vgg16", "mobilenet", "deepbench")
@@ -164,4 +165,5 @@ class Startup(_Cells, name="time_import_and_first_call"):
         super().setup(implementation, value)
         if self.cell.on_device:
             raise Skip("not measured here: the fresh interpreter works on NumPy arrays")
-        self.cell.block = startup.Restart(implementation, self.problems[value], numba_cache)
+        problem = self.problems[value]
+        self.cell.block = startup.Restart(implementation, inputs.make(problem), problem.arguments, numba_cache)

@@ -1,137 +1,23 @@
-"""What a CUDA device can do at best: copies, multiply-adds and matrix products, by its own clock in the same run."""
+"""The limits of a CUDA device, measured by its own clock in the same run: copies, multiply-adds and matrix products."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import numpy as np
-
-from benchmarks.harness.asv_types import Skip
-from benchmarks.timing import cuda_clock
-from benchmarks.workloads.oracle import WrongAnswer
-from benchmarks.workloads.tasks import Cell
-
-MIB = 1 << 20
-SIDE = 8192  # rows and columns of the matrices: products of 1.1e12 FLOPs, which fill every multiprocessor many times
-THREADS, BLOCKS, STEPS = 256, 4096, 4096  # of the multiply-adds: a million threads, eight sums in each
-
-# What one call does. Bytes moved are bytes read plus bytes written.
-CEILINGS: dict[str, dict[str, Any]] = {
-    **{f"device copy, {size // MIB} MiB": {"bytes": size} for size in (MIB, 8 * MIB, 64 * MIB, 512 * MIB, 2048 * MIB)},
-    **{
-        f"device multiply-add, {dtype}": {"flops": 2 * 8 * THREADS * BLOCKS * STEPS, "dtype": dtype}
-        for dtype in ("float32", "float64")
-    },
-    **{f"device matrix product, {kind}": {"flops": 2 * SIDE**3, "dtype": kind} for kind in ("tf32", "fp16", "bf16")},
-}
-
-MULTIPLY_ADDS = r"""
-extern "C" __global__ void multiply_adds(T* result, T factor, int steps) {
-    // Eight sums that do not wait for each other; one half is the factor's fixed point, x/2 + 1/2 = x at 1.
-    T x[8];
-    for (int k = 0; k < 8; ++k) x[k] = result[k];
-    for (int i = 0; i < steps; ++i)
-        #pragma unroll
-        for (int k = 0; k < 8; ++k) x[k] = x[k] * factor + factor;
-    T sum = 0;
-    for (int k = 0; k < 8; ++k) sum += x[k];
-    if (sum != (T)8 || threadIdx.x + blockIdx.x == 0) result[0] = sum / 8;
-}
-"""
+from benchmarks.timing import device_limits
 
 
 class DeviceCeilings:
     """Copies of growing size, multiply-adds, and matrix products on tensor cores."""
 
-    params = (list(CEILINGS),)
+    params = (list(device_limits.LIMITS),)
     param_names = ("ceiling",)
     version = "1"
 
     def setup(self, ceiling):
-        self.cell = prepare(ceiling)
+        self.cell = device_limits.prepare(ceiling)
 
     def time_ceiling(self, ceiling):
         self.cell.call()
 
-    time_ceiling.ceilings = {repr(name): {**what, "device": "cuda"} for name, what in CEILINGS.items()}  # type: ignore[attr-defined]
+    time_ceiling.ceilings = {repr(name): {**what, "device": "cuda"} for name, what in device_limits.LIMITS.items()}  # type: ignore[attr-defined]
     time_ceiling.device = "cuda"  # type: ignore[attr-defined]
-    time_ceiling.quick = [repr(name) for name in CEILINGS]  # type: ignore[attr-defined]
-
-
-def prepare(ceiling: str) -> Cell:
-    """The cell of one ceiling. Raises Skip where it cannot be measured."""
-    what = CEILINGS[ceiling]
-    library, make = ("cupy", _copy) if "bytes" in what else MAKERS[what["dtype"]]
-    try:
-        require(library)
-    except ImportError as error:
-        raise Skip(f"unavailable: {error}") from error
-    call, right = make(what)
-
-    def verify(output: Any) -> dict[str, Any]:
-        if not right(output):
-            raise WrongAnswer("the result is not what was copied or computed")
-        return {}
-
-    call()
-    clock = cuda_clock.of(library)
-    return Cell(call, cuda_clock.Queued(call, clock), verify, {}, 0.0, library, clock.synchronize)
-
-
-def _copy(what: dict[str, Any]) -> tuple[Callable[[], Any], Callable[[Any], bool]]:
-    import cupy
-
-    source = cupy.arange(what["bytes"] // 8, dtype=cupy.float32)
-    target = cupy.zeros_like(source)
-    return lambda: cupy.copyto(target, source), lambda _: bool((target == source).all())
-
-
-def _multiply_adds(what: dict[str, Any]) -> tuple[Callable[[], Any], Callable[[Any], bool]]:
-    import cupy
-
-    name = {"float32": "float", "float64": "double"}[what["dtype"]]
-    kernel = cupy.RawKernel(f"typedef {name} T;\n{MULTIPLY_ADDS}", "multiply_adds")
-    result = cupy.ones(8, what["dtype"])
-    half = np.dtype(what["dtype"]).type(0.5)
-    return lambda: kernel((BLOCKS,), (THREADS,), (result, half, np.int32(STEPS))), lambda _: bool((result == 1).all())
-
-
-def _product(what: dict[str, Any]) -> tuple[Callable[[], Any], Callable[[Any], bool]]:
-    import torch
-
-    dtype = {"tf32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[what["dtype"]]
-    # Random, since a device draws less power on zeros, and runs faster.
-    left, right = (torch.rand(SIDE, SIDE, dtype=dtype, device="cuda") for _ in range(2))
-    product = torch.empty_like(left)
-    torch.backends.cuda.matmul.allow_tf32 = what["dtype"] == "tf32"  # this process measures nothing else
-
-    def is_right(_: Any) -> bool:
-        rows = slice(0, 4)
-        expected = left[rows].double() @ right.double()
-        return bool(((product[rows].double() - expected).norm() / expected.norm()) < 0.02)
-
-    return lambda: torch.matmul(left, right, out=product), is_right
-
-
-MAKERS = {
-    **dict.fromkeys(("float32", "float64"), ("cupy", _multiply_adds)),
-    **dict.fromkeys(("tf32", "fp16", "bf16"), ("torch", _product)),
-}
-
-
-def require(library: str) -> None:
-    """Raise ImportError, which says what is missing, where "cupy" or "torch" sees no CUDA device."""
-    if library == "torch":
-        import torch
-
-        seen = torch.cuda.is_available()
-    else:
-        import cupy
-
-        try:
-            seen = cupy.cuda.runtime.getDeviceCount() > 0
-        except cupy.cuda.runtime.CUDARuntimeError:
-            seen = False
-    if not seen:
-        raise ImportError(f"it needs a CUDA device, and {library} sees none here")
+    time_ceiling.quick = [repr(name) for name in device_limits.LIMITS]  # type: ignore[attr-defined]

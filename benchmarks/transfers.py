@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import device_ceilings
-from benchmarks.harness.asv_types import Skip
-from benchmarks.timing import clock
-from benchmarks.workloads.oracle import WrongAnswer
-from benchmarks.workloads.tasks import Cell
+from benchmarks.errors import Skip, WrongAnswer
+from benchmarks.timing import clock, cuda_clock
+from benchmarks.timing.prepared_cell import PreparedCell
 
 MIB = 1 << 20
 
@@ -25,7 +23,7 @@ class Transfers:
 
     def setup(self, direction, memory, size):
         try:
-            device_ceilings.require("torch")
+            cuda_clock.require("torch")
         except ImportError as error:
             raise Skip(f"unavailable: {error}") from error
         self.cell = prepare(direction, memory, size)
@@ -36,7 +34,7 @@ class Transfers:
     time_copy.device = "cuda"  # type: ignore[attr-defined]
 
 
-def prepare(direction: str, memory: str, size: int) -> Cell:
+def prepare(direction: str, memory: str, size: int) -> PreparedCell:
     """The cell of one copy."""
     import torch
 
@@ -52,7 +50,9 @@ def prepare(direction: str, memory: str, size: int) -> Cell:
             raise WrongAnswer("what arrived is not what was sent")
         return {}
 
-    return Cell(call, clock.Wall(_each(call), torch.cuda.synchronize), verify, {}, 0.0, "torch", torch.cuda.synchronize)
+    return PreparedCell(
+        call, clock.Wall(_each(call), torch.cuda.synchronize), verify, {}, 0.0, "torch", torch.cuda.synchronize
+    )
 
 
 def _each(call: Callable[[], Any]) -> Callable[[], Any]:

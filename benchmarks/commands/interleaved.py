@@ -1,4 +1,4 @@
-"""Contenders on one problem: each is checked as it enters, timed in turn with the others, and checked again at the end."""
+"""Candidates on one problem: each is checked first, timed in turn with the others, and checked again at the end."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.errors import Skip, WrongAnswer
 from benchmarks.harness import cell
-from benchmarks.harness.asv_types import Skip
 from benchmarks.timing import clock, stopping, threads
-from benchmarks.workloads.oracle import WrongAnswer
-from benchmarks.workloads.tasks import Cell
+from benchmarks.timing.prepared_cell import PreparedCell
 
-# Nobody is too slow by fewer calls than these, the first of which may meet memory that is new to the process and two more a
-# stall, nor by fewer seconds of calls: these are interrupted, and meet the threads of those before.
-CALLS = 4
-PATIENCE = 0.05
+# A candidate is not too slow by fewer calls than these, the first of which may meet memory that is new to the process and two
+# more a stall, nor by fewer seconds of calls: these are interrupted, and meet the threads of those before.
+MIN_CALLS = 4
+MIN_SECONDS = 0.05
 
 
-class Contest:
-    """The contenders on one problem, in one process on `count` cores.
+class Candidates:
+    """The candidates on one problem, in one process on `count` cores.
 
     arrays: what all of them are given. ready: the cells of those that were right so far. measured: what in_turn() found.
     """
@@ -30,13 +29,13 @@ class Contest:
         threads.require(count)
         self.task, self.problem, self.count = cell.task(operation, problem), problem, count
         self.arrays = self.task.arrays
-        self.ready: dict[str, Cell] = {}
+        self.ready: dict[str, PreparedCell] = {}
         self.measured: dict[str, clock.Measurement] = {}
         self._results: dict[str, dict[str, Any]] = {}
         threads.confine(count)
 
-    def enter(self, name: str, make: Callable[[], Cell]) -> None:
-        """Make a contender's cell, which checks its first output; one that cannot take part has a result that says why."""
+    def add(self, name: str, make: Callable[[], PreparedCell]) -> None:
+        """Make a candidate's cell, which checks its first output; one that cannot be timed has a result that says why."""
         self._results.setdefault(name, {"name": name})
         try:
             self.ready[name] = make()
@@ -45,10 +44,10 @@ class Contest:
         except Exception as error:
             self._fail(name, f"{type(error).__name__}: {error}{_place(error)}")
 
-    def check(self, name: str, function: Any, **more: Any) -> Cell:
+    def check(self, name: str, function: Any, **more: Any) -> PreparedCell:
         """The cell of an implementation or of something like it; more: what else the task's check takes.
 
-        Raises Skip or oracle.WrongAnswer.
+        Raises Skip or WrongAnswer.
         """
         self._results[name] = {"name": name, "device": function.device, "family": function.family}
         cell.require_support(function, self.task)
@@ -56,16 +55,16 @@ class Contest:
         return self.task.check(function, pools, **more)
 
     def leave_out(self, names: Sequence[str], factor: float) -> None:
-        """Leave out those of the named who take over `factor` times as long for a call as the fastest of all.
+        """Leave out those of the named that take over `factor` times as long for a call as the fastest of all.
 
-        By the shortest of CALLS calls at least, which together take PATIENCE seconds.
+        By the shortest of at least MIN_CALLS calls, which together take at least MIN_SECONDS.
         """
         times = {name: each.block(1) for name, each in self.ready.items()}
         for name in names:
             if name not in times:
                 continue
             calls, spent = 1, times[name]
-            while (ratio := times[name] / min(times.values())) > factor and (calls < CALLS or spent < PATIENCE):
+            while (ratio := times[name] / min(times.values())) > factor and (calls < MIN_CALLS or spent < MIN_SECONDS):
                 spent += (took := self.ready[name].block(1))
                 times[name], calls = min(times[name], took), calls + 1
             if ratio > factor:
@@ -76,26 +75,24 @@ class Contest:
     def in_turn(
         self,
         seconds: float,
-        least: int,
-        others: dict[str, Cell] | None = None,
+        min_samples: int,
+        others: dict[str, PreparedCell] | None = None,
         comparisons: Sequence[stopping.Comparison] = (),
     ) -> Iterator[float]:
-        """Sample all that are ready, and others that nobody judges; yields the share that is done.
+        """Sample all that are ready, and others that are not checked; yields the share that is done.
 
-        comparisons: as long as one of them is not decided all are sampled on, up to doubt.MOST times as much.
+        comparisons: as long as one of them is not decided all are sampled on, up to stopping.MAX_LOOKS times as much.
         """
         blocks = {name: each.block for name, each in {**(others or {}), **self.ready}.items()}
 
         def undecided() -> bool:
             return stopping.undecided(comparisons, {name: each.samples for name, each in self.measured.items()})
 
-        return clock.in_turn(blocks, seconds, least, self.measured, undecided, stopping.MOST)
+        return clock.in_turn(blocks, seconds, min_samples, self.measured, undecided, stopping.MAX_LOOKS)
 
     def results(self) -> list[dict[str, Any]]:
-        """A result for each in the order of entrance: status, samples and errors, the reason why not or a reservation, and
-        what it declares.
-
-        One whose last timed output is wrong has no time.
+        """A result for each in the order of add(): status, samples and errors, the reason why not or a reservation, and
+        what it declares. One whose last timed output is wrong has no samples.
         """
         for name, ready in self.ready.items():
             try:
@@ -114,7 +111,7 @@ class Contest:
 
 
 def _place(error: Exception) -> str:
-    """Where an error was raised, by file and line; nothing for a verdict on an output, which is raised by who judges it."""
+    """Where an error was raised, by file and line; nothing for a wrong answer, which the check raises."""
     frames = traceback.extract_tb(error.__traceback__)
     if isinstance(error, WrongAnswer) or not frames:
         return ""

@@ -42,7 +42,7 @@ def is_own(path: Path) -> bool:
 
 
 def compiled() -> list[Code]:
-    """All such code in this process that somebody has a name for."""
+    """All such code in this process that has a name."""
     return sorted(_numba() + _listed(_list()))
 
 

@@ -20,11 +20,11 @@ from typing import Any
 
 from benchmarks.commands import fork_server, jit_names
 from benchmarks.commands.try_shape import GROUP
+from benchmarks.errors import Skip, WrongAnswer
 from benchmarks.harness import cell, side_file
-from benchmarks.harness.asv_types import Skip
 from benchmarks.timing import clock, memory, threads
-from benchmarks.workloads import oracle
-from benchmarks.workloads.tasks import Cell, Task
+from benchmarks.timing.prepared_cell import PreparedCell
+from benchmarks.workloads.tasks import Task
 
 WARM = 0.2  # seconds of calls before any profile: what is compiled or cached on first use is not where the time goes
 DEEP = 6  # public functions within one another that a trace shows: from a step of training to its convolutions
@@ -39,7 +39,7 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
     "calls": a profile by cProfile in pstats's format. "trace": torch's. Both write the file that the request names so, and
     say how many calls they saw. "stacks": for a profiler that looks into the process, what code without a file is called;
-    then calls without end, so it is the last, and whoever asks ends the process.
+    then calls without end, so it is the last, and the asking process ends this one.
 
     request: name, problem (one of a set, or a label), operation, threads; calls and seconds, of which the first to be
     reached ends a profile. Raises ValueError, TypeError, LookupError, ImportError or MemoryError for what cannot be profiled.
@@ -56,7 +56,7 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         ready = _prepare(name, cell.task(operation, problem), request["threads"])
     except Skip as skip:
         raise ValueError(f"{name} on {problem.label}: {skip}") from skip
-    except oracle.WrongAnswer as error:
+    except WrongAnswer as error:
         raise ValueError(f"{name} is wrong on {problem.label}, and a wrong answer has no profile: {error}") from error
     facts = {"operation": operation, "name": name, "problem": problem.label, "dtype": problem.dtype}
     facts |= {"threads": request["threads"], "versions": side_file.versions()}
@@ -73,8 +73,8 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {tool: profile(call, request, f"{name} on {problem.label}")}
 
 
-def _prepare(name: str, task: Task, count: int) -> Cell:
-    """As cell.prepare() does, but for limits: who names an implementation wants to wait for it."""
+def _prepare(name: str, task: Task, count: int) -> PreparedCell:
+    """As cell.prepare() does, but for cutoffs: an implementation that is named is worth waiting for."""
     import impls  # here, because asv imports every file of the suite, also beside a commit that has no impls
     from impls import checks
 
@@ -88,7 +88,7 @@ def _prepare(name: str, task: Task, count: int) -> Cell:
 
 
 def _usual(call: Callable[[], Any]) -> float:
-    """Warm up; return the median seconds of a call that nobody looks at."""
+    """Warm up; return the median seconds of a call that is not profiled."""
     times: list[float] = []
     while not times or sum(times) < WARM:
         start = perf_counter()

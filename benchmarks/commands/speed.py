@@ -9,82 +9,82 @@ from typing import Any, cast
 
 import numpy as np
 
-from benchmarks import ceilings
-from benchmarks.commands.interleaved import Contest
+from benchmarks.commands.interleaved import Candidates
+from benchmarks.errors import Skip
 from benchmarks.harness import cell, side_file
-from benchmarks.harness.asv_types import Skip
-from benchmarks.timing import memory, stopping, threads
+from benchmarks.timing import limits, memory, stopping, threads
+from benchmarks.timing.prepared_cell import PreparedCell
 from benchmarks.workloads.convolutions import Convolution
 from benchmarks.workloads.problems import Problem
-from benchmarks.workloads.tasks import Cell
 
 BY_RULE = "cpu.auto by rule"
 PACKED = " packed once"  # behind a name: its weights packed beforehand
-LEAST = 7  # samples of each contender, however slow it is
+MIN_SAMPLES = 7  # of each candidate, however slow it is
 
 
 def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield events: {"preparing": name}, {"sampled": share}, a {"cell": result} for each contender, and {"facts": ...}.
+    """Yield events: {"preparing": name}, {"sampled": share}, a {"cell": result} for each candidate, and {"facts": ...}.
 
-    request: operation; problem, as a label; threads; names of contenders: "torch", "opencv" and "copy" are the calls
+    request: operation; problem, as a label; threads; names of candidates: "torch", "opencv" and "copy" are the calls
     themselves, without a line of ours around them, "limit" is a copy that moves as many bytes as the problem must,
     "cpu.auto by rule" is cpu.auto without its measurements, and the others are implementations; seconds of timed blocks
     for each; within: rivals, and by which factor they may be slower than the fastest, or they are left out, as they are where
-    cutoffs.toml has them too slow; comparisons: [ours, than, least] where a goal wants ours to be `least` times as fast: all
-    are sampled until that is decided, up to doubt.MOST times as much. Who can pack weights beforehand, and is no mere rival,
-    is a second contender with them packed, as inference has it: "<name> packed once". Raises ValueError for a label that is
-    none, or more threads than cores.
+    cutoffs.toml has them too slow; comparisons: [ours, than, min_ratio] where a goal wants ours to be that many times as
+    fast: all are sampled until that is decided, up to stopping.MAX_LOOKS times as much. An implementation that can pack
+    weights beforehand, and is no mere rival, is a second candidate with them packed, as inference has it: "<name> packed
+    once". Raises ValueError for a label that is none, or more threads than cores.
     """
     memory.keep_freed_memory()
     operation = request["operation"]
-    contest = Contest(cell.kind(operation).parse(request["problem"]), request["threads"], operation)
+    candidates = Candidates(cell.kind(operation).parse(request["problem"]), request["threads"], operation)
     within = request.get("within", {"rivals": []})
     for name in request["names"]:
         yield {"preparing": name}
         make = _rival if name in within["rivals"] else OTHERS.get(name, _ours)
-        contest.enter(name, functools.partial(make, contest, name))
-        if name in contest.ready and name not in (*OTHERS, *within["rivals"]) and cell.load(name, operation).prepare:
-            contest.enter(f"{name}{PACKED}", functools.partial(_packed, contest, name))
-    threads.set_pools(contest.count)
-    if rivals := [name for name in contest.ready if name in within["rivals"]]:
-        contest.leave_out(rivals, within["factor"])
+        candidates.add(name, functools.partial(make, candidates, name))
+        if name in candidates.ready and name not in (*OTHERS, *within["rivals"]) and cell.load(name, operation).prepare:
+            candidates.add(f"{name}{PACKED}", functools.partial(_packed, candidates, name))
+    threads.set_pools(candidates.count)
+    if rivals := [name for name in candidates.ready if name in within["rivals"]]:
+        candidates.leave_out(rivals, within["factor"])
     comparisons = [stopping.Comparison(*each) for each in request.get("comparisons", ())]
-    for share in contest.in_turn(request["seconds"], LEAST, comparisons=comparisons):
+    for share in candidates.in_turn(request["seconds"], MIN_SAMPLES, comparisons=comparisons):
         yield {"sampled": share}
-    pools = threads.require_pools(contest.count)  # a contender that changes a pool and leaves it so changes the others' times
-    results = contest.results()
+    # A candidate that changes a pool and leaves it so changes the others' times.
+    pools = threads.require_pools(candidates.count)
+    results = candidates.results()
     yield from ({"cell": result} for result in results)
     samples = {result["name"]: result["samples"] for result in results if "samples" in result}
     intervals = [[*pair, *bounds] for pair, bounds in stopping.intervals(comparisons, samples).items()]
     yield {"facts": {"pools": pools, "intervals": intervals, "versions": side_file.versions()}}
 
 
-def _ours(contest: Contest, name: str) -> Cell:
-    return contest.check(name, cell.load(name, contest.task.operation))
+def _ours(candidates: Candidates, name: str) -> PreparedCell:
+    return candidates.check(name, cell.load(name, candidates.task.operation))
 
 
-def _rival(contest: Contest, name: str) -> Cell:
-    if reason := cell.too_slow(name, contest.task):
+def _rival(candidates: Candidates, name: str) -> PreparedCell:
+    if reason := cell.too_slow(name, candidates.task):
         raise Skip(f"too slow here: {reason}")
-    return OTHERS.get(name, _ours)(contest, name)
+    return OTHERS.get(name, _ours)(candidates, name)
 
 
-def _packed(contest: Contest, name: str) -> Cell:
-    function, (input, weight) = cell.load(name, "conv2d"), contest.arrays
-    convolve = function.prepare(weight, **contest.problem.arguments)
-    return contest.check(f"{name}{PACKED}", function, call=functools.partial(convolve, input))
+def _packed(candidates: Candidates, name: str) -> PreparedCell:
+    function, (input, weight) = cell.load(name, "conv2d"), candidates.arrays
+    convolve = function.prepare(weight, **candidates.problem.arguments)
+    return candidates.check(f"{name}{PACKED}", function, call=functools.partial(convolve, input))
 
 
-def _by_rule(contest: Contest, name: str) -> Cell:
+def _by_rule(candidates: Candidates, name: str) -> PreparedCell:
     """What cpu.auto does on a machine that was never tuned."""
     from impls.conv2d.cpu import auto
 
-    call = functools.partial(auto.convolve, *contest.arrays, **contest.problem.arguments, by_rule=True)
-    return contest.check(name, cell.load("cpu.auto", "conv2d"), call=call)
+    call = functools.partial(auto.convolve, *candidates.arrays, **candidates.problem.arguments, by_rule=True)
+    return candidates.check(name, cell.load("cpu.auto", "conv2d"), call=call)
 
 
-def _limit(contest: Contest, name: str) -> Cell:
-    return ceilings.copying(contest.task.describe()["bytes"], contest.count)
+def _limit(candidates: Candidates, name: str) -> PreparedCell:
+    return limits.copying(candidates.task.describe()["bytes"], candidates.count)
 
 
 @dataclass(frozen=True)
@@ -97,22 +97,22 @@ class Bare:
     family: str = "library"
 
     def unsupported(self, *shapes: tuple[int, ...], **arguments: Any) -> None:
-        """Nothing: who makes the call has looked."""
+        """Nothing: it is known where the call is made."""
 
     def synchronize(self) -> None:
         """Nothing to wait for."""
 
 
-def _bare(contest: Contest, name: str) -> Cell:
+def _bare(candidates: Candidates, name: str) -> PreparedCell:
     try:
-        call, to_numpy = BARE[name](contest.problem, *contest.arrays)
+        call, to_numpy = BARE[name](candidates.problem, *candidates.arrays)
     except ImportError as error:
         raise Skip(f"unavailable: {error}") from error
-    (known,) = cast(Convolution, contest.task).known
+    (known,) = cast(Convolution, candidates.task).known
     if name == "copy":
-        pixels = contest.arrays[0].reshape(-1)[known.positions].astype(np.float64)
+        pixels = candidates.arrays[0].reshape(-1)[known.positions].astype(np.float64)
         known = replace(known, values=pixels, magnitudes=abs(pixels))
-    return contest.check(name, Bare(to_numpy), call=call, known=[known])
+    return candidates.check(name, Bare(to_numpy), call=call, known=[known])
 
 
 def _torch(problem: Problem, input: np.ndarray, weight: np.ndarray) -> tuple[Callable[[], Any], Callable[[Any], np.ndarray]]:

@@ -1,4 +1,4 @@
-"""What cpu.auto is tuned on, and the table that the measurements become. Times nothing itself."""
+"""The problems that cpu.auto is tuned on, and the choice that their measurements become. Times nothing itself."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def problems(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if choice.instruction_set() is None:
         raise ImportError("the compiled kernels are not built, and a table is of what they were compiled for: pip install .")
     named = [problem.label for name in request["sets"] for problem in load_set(name).values()]
-    drawn = [problem.label for problem in random_problems.draw(request["random"], request["seed"])]
+    drawn = [problem.label for problem in random_problems.generate(request["random"], request["seed"])]
     yield from ({"problem": label} for label in dict.fromkeys([*named, *drawn, *request["problems"]]))
 
 
-def doubtful(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def outliers(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield {"problem": label} for measurements that all others contradict: they pick one over 10 % slower than the fastest.
 
     request: times, a JSON file {label: {name: seconds}}.
@@ -49,7 +49,7 @@ def doubtful(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield from ({"problem": label} for label, each in zip(times, late, strict=True) if each > NEAR)
 
 
-def table(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def write_choice(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Put measurements into the table of this instruction set and processor, in place of those with as many threads.
 
     request: times, a JSON file {label: {name: seconds}}; threads; machine, commit and date in words. Yields {"table": where,
@@ -85,7 +85,7 @@ def _behind_others(known: Sequence[Measured]) -> list[float]:
 
 
 def _rules(known: Sequence[Measured], times: Iterable[Mapping[str, float]], threads: int) -> dict[str, list[int]]:
-    """How cpu.torch stands where a rule leaves a problem to somebody else; who has no time counts as tables.LATE."""
+    """How cpu.torch stands where a rule picks another; an implementation without a time counts as tables.LATE."""
     from impls.conv2d import choice, tables
 
     ratios: dict[str, list[float]] = {}
@@ -100,7 +100,7 @@ def _rules(known: Sequence[Measured], times: Iterable[Mapping[str, float]], thre
 def _behind(known: Sequence[Measured], one: Measured) -> float:
     """How many times as long as the fastest the pick of the known problems takes on another, at most tables.LATE.
 
-    Who has no time there took longer, or something held up the calls for which it was left out.
+    A pick without a time there took longer, or something held up the calls for which it was left out.
     """
     from impls.conv2d import choice, tables
 

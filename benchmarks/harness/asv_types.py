@@ -6,22 +6,18 @@ import re
 from collections.abc import Callable
 
 from asv_runner.benchmarks import benchmark_types
-from asv_runner.benchmarks.mark import SkipNotImplemented
 from asv_runner.benchmarks.time import TimeBenchmark
 from asv_runner.benchmarks.track import TrackBenchmark
 
-from benchmarks.harness.side_file import Line
+from benchmarks.errors import Skip
+from benchmarks.harness.side_file import SideFileLine
 from benchmarks.timing import clock, cuda_clock
 
 
-class Skip(SkipNotImplemented):
-    """This cell has no time, for a reason that is no failure."""
-
-
-class _Recorded:
+class _SideFile:
     """Writes a line of the side file for every cell, whatever becomes of it.
 
-    The suite's classes prepare and check in setup() and leave a `cell` behind (benchmarks.workloads.tasks.Cell).
+    The suite's classes prepare and check in setup() and leave a `cell` behind (benchmarks.timing.prepared_cell.PreparedCell).
     """
 
     # What asv_runner's Benchmark, the other base of the types below, has.
@@ -31,7 +27,7 @@ class _Recorded:
     _build_params: Callable[[], tuple]
 
     def do_setup(self):
-        self.line = Line(self.name, [repr(value) for value in self._current_params])
+        self.line = SideFileLine(self.name, [repr(value) for value in self._current_params])
         try:
             for setup in self._setups:
                 setup(*self._build_params())
@@ -61,7 +57,7 @@ class _Recorded:
         self.line.close("failed", f"{type(error).__name__}: {error}")
 
 
-class CheckedTime(_Recorded, TimeBenchmark):
+class CheckedTime(_SideFile, TimeBenchmark):
     """Times a prepared cell in blocks, checks its last timed output, and returns samples as asv stores them.
 
     asv's attributes keep their meaning: sample_time, warmup_time, repeat, number, rounds. What differs from asv's own
@@ -72,13 +68,14 @@ class CheckedTime(_Recorded, TimeBenchmark):
 
     def run(self, *params):
         cell, repeat = self.func.__self__.cell, self.repeat or clock.Plan().repeat
-        least, most, enough = repeat if isinstance(repeat, (tuple, list)) else (int(repeat), int(repeat), 0.0)
+        min_samples, max_samples, enough = repeat if isinstance(repeat, (tuple, list)) else (int(repeat), int(repeat), 0.0)
         warmup = clock.Plan().warmup_time if self.warmup_time < 0 else self.warmup_time
-        # By way of benchmark_timing, as in asv's own type: whoever wants other samples of a prepared cell replaces that.
-        samples, number = self.benchmark_timing(cell.block, least, most, enough, warmup, self.number, 1)
+        plan = cell.block, min_samples, max_samples, enough, warmup, self.number, 1
+        # By way of benchmark_timing, as in asv's own type, where other samples of a prepared cell can be put in its place.
+        samples, number = self.benchmark_timing(*plan)
         if cell.block.held_back:
             cell.block.held_back = None
-            samples, number = self.benchmark_timing(cell.block, least, most, enough, warmup, self.number, 1)
+            samples, number = self.benchmark_timing(*plan)
         reservation = cell.block.reservation()
         if cell.block.held_back:
             reservation = f"{reservation}, twice"
@@ -102,7 +99,7 @@ class CheckedTime(_Recorded, TimeBenchmark):
         return measured.samples, measured.number
 
 
-class CheckedTrack(_Recorded, TrackBenchmark):
+class CheckedTrack(_SideFile, TrackBenchmark):
     """A figure that is not a time, with its line in the side file."""
 
     def run(self, *params):

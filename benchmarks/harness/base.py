@@ -22,8 +22,8 @@ class _Cells:
     """One implementation and one problem a cell, of one operation.
 
     The implementation is the first parameter, so that asv's pages overlay them. A class names its second parameter, `axis`,
-    and gives the problem for each of its values; `quick` are the values that a short run measures; `baseline` is whom all
-    are compared with, the operation's where a class names nobody. What readers of results need travels as attributes of its
+    and gives the problem for each of its values; `quick` are the values that a short run measures; `baseline` is what all
+    are compared with, the operation's where a class names none. What readers of results need travels as attributes of its
     function: asv copies those of functions, not of classes, into benchmarks.json, so every class has a copy of its own.
     """
 

@@ -12,14 +12,14 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness.asv_types import Skip
+from benchmarks.errors import Missing, Skip
 from benchmarks.timing import memory, threads
-from benchmarks.workloads import inputs
+from benchmarks.timing.prepared_cell import PreparedCell
 from benchmarks.workloads.adam import AdamStep
 from benchmarks.workloads.convolutions import Convolution
 from benchmarks.workloads.jpegs import Preprocess
 from benchmarks.workloads.operations import OPERATIONS
-from benchmarks.workloads.tasks import Cell, Task
+from benchmarks.workloads.tasks import Task
 from benchmarks.workloads.tiles import ReadBatch
 from benchmarks.workloads.training import TrainStep
 
@@ -85,10 +85,10 @@ def declarations(operation: str = "conv2d") -> dict[str, dict[str, Any]]:
     return found
 
 
-def prepare(name: str, problem: Any, count: int = 1, operation: str = "conv2d") -> Cell:
+def prepare(name: str, problem: Any, count: int = 1, operation: str = "conv2d") -> PreparedCell:
     """Prepare `name` for a problem on `count` threads; its whole first output is checked.
 
-    Raises Skip, with the reason, for a cell that has no time, and oracle.WrongAnswer for one that must not have one.
+    Raises Skip, with the reason, for a cell that has no time, and WrongAnswer for one that must not have one.
     """
     memory.keep_freed_memory()
     wanted = task(operation, problem)
@@ -98,7 +98,7 @@ def prepare(name: str, problem: Any, count: int = 1, operation: str = "conv2d") 
     require_support(function, wanted)
     try:
         wanted.recall()
-    except inputs.Missing as error:
+    except Missing as error:
         raise Skip(f"no input: {error}") from error
     threads.confine(count)
     pools = threads.set_pools(count)
@@ -106,24 +106,24 @@ def prepare(name: str, problem: Any, count: int = 1, operation: str = "conv2d") 
 
 
 def too_slow(name: str, wanted: Task) -> str | None:
-    """Say in words by how much a task is beyond an implementation's declared limit, or None."""
+    """Say in words by how much a task is beyond an implementation's cutoff, or None."""
     work, label = wanted.work(), wanted.problem.label
-    for kind, limit in _limits(name, wanted.operation).items():
-        if kind == "problems" and label in limit:
+    for kind, cutoff in _cutoffs(name, wanted.operation).items():
+        if kind == "problems" and label in cutoff:
             return "declared so for this problem"
-        if kind == "only" and label not in limit:
+        if kind == "only" and label not in cutoff:
             return "declared so for all but named layers"
         if kind not in work:
             continue
         amount, unit = work[kind]
-        if amount > limit:
-            return f"{amount:.2g} {unit}, over its declared limit of {limit:.2g}"
+        if amount > cutoff:
+            return f"{amount:.2g} {unit}, over its declared limit of {cutoff:.2g}"
     return None
 
 
 def on_request(name: str, operation: str = "conv2d") -> bool:
     """Is an implementation measured by those runs alone that name it?"""
-    return bool(_limits(name, operation).get("on_request"))
+    return bool(_cutoffs(name, operation).get("on_request"))
 
 
 def preload() -> None:
@@ -177,11 +177,11 @@ def load(name: str, operation: str) -> Any:
         raise Skip(f"unavailable: {error}") from error
 
 
-def _limits(name: str, operation: str) -> dict[str, Any]:
-    return _all_limits().get(name if operation == "conv2d" else f"{operation}/{name}", {})
+def _cutoffs(name: str, operation: str) -> dict[str, Any]:
+    return _all_cutoffs().get(name if operation == "conv2d" else f"{operation}/{name}", {})
 
 
 @functools.cache
-def _all_limits() -> dict[str, dict[str, Any]]:
+def _all_cutoffs() -> dict[str, dict[str, Any]]:
     with Path(__file__).with_name("cutoffs.toml").open("rb") as file:
         return tomllib.load(file)

@@ -23,10 +23,10 @@ LIBRARIES = (
     *("nvidia-cudnn-cu12", "triton"),
 )
 STOLEN = 0.1  # share of a cell's time that the host may take before the figure is marked
-LONGEST = 500  # characters of a reason; a traceback belongs in asv's own output
+MAX_REASON_CHARACTERS = 500  # a traceback belongs in asv's own output
 
 
-class Line:
+class SideFileLine:
     """One cell in one process, from its preparation to its verdict; written by close()."""
 
     def __init__(self, benchmark: str, params: list[str]) -> None:
@@ -47,7 +47,7 @@ class Line:
             **self.facts,
             "run": os.environ.get("CONVBENCH_RUN"),
             "status": status,
-            "reason": reason and " ".join(reason.split())[:LONGEST],
+            "reason": reason and " ".join(reason.split())[:MAX_REASON_CHARACTERS],
             **facts,
             "load": round(os.getloadavg()[0], 2),
             "steal": round(stolen, 2),

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.errors import Skip
 from benchmarks.harness import cell
-from benchmarks.harness.asv_types import Skip
 from benchmarks.timing import threads
 from benchmarks.workloads import digits, training
 
@@ -52,7 +52,7 @@ def train(functions: Mapping[str, Any], network: str, batch: int, epochs: int) -
     """Train a network by each implementation from the same start; yield steps done, of how many, and the curves so far.
 
     Each takes a step in turn, so that what the machine does meanwhile meets all of them alike. Raises LookupError for an
-    unknown network, inputs.Missing without digits, and ValueError for more images than there are and for no epochs.
+    unknown network, Missing without digits, and ValueError for more images than there are and for no epochs.
     """
     if network not in training.SHAPES:
         raise LookupError(f"no network is called {network!r}; there are {', '.join(training.SHAPES)}")

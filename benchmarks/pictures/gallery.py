@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.errors import Skip
 from benchmarks.harness import cell
-from benchmarks.harness.asv_types import Skip
 from benchmarks.workloads import inputs, oracle
 from benchmarks.workloads.problems import Problem
 
@@ -28,7 +28,7 @@ class Row:
 def rows(names: Iterable[str]) -> Iterator[Row]:
     """Filter the photograph by each implementation, with "same" borders; what differs from the reference is said so.
 
-    Raises LookupError for an unknown name and inputs.Missing where there is no photograph.
+    Raises LookupError for an unknown name and Missing where there is no photograph.
     """
     whole, _ = inputs.make(Problem(1, 3, 427, 640, 3, 3, 3, groups=3, data="photo", filter="identity"))
     photo = np.ascontiguousarray(whole[:, :, ::STEP, ::STEP])
@@ -65,7 +65,7 @@ def rows(names: Iterable[str]) -> Iterator[Row]:
 
 def draw(gallery: list[Row], path: Path) -> None:
     """Draw the rows as one picture; its format is that of the path's ending. Raises OSError where it cannot be written, and
-    LookupError where nobody has a picture.
+    LookupError where there is none.
     """
     from matplotlib.figure import Figure
 

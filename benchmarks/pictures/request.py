@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.errors import Skip
 from benchmarks.harness import cell
-from benchmarks.harness.asv_types import Skip
 
 EXPECTED = (ValueError, TypeError, LookupError, ImportError, MemoryError, OSError)
 

@@ -30,7 +30,7 @@ ROUNDS = 15  # calls of each, in turn
 
 @dataclass(frozen=True)
 class Bar:
-    """One implementation on so many images: seconds an image by stage, and how long an image takes that nobody watches."""
+    """One implementation on so many images: seconds an image by stage, and how long an image takes that is not profiled."""
 
     name: str
     count: int
@@ -39,7 +39,7 @@ class Bar:
 
 
 def prepare(name: str, frames: Frames, counts: Sequence[int] = COUNTS) -> dict[tuple[str, int], Callable[[], Any]]:
-    """The call of an implementation on each number of images. Raises LookupError, inputs.Missing and types.Skip."""
+    """The call of an implementation on each number of images. Raises LookupError, Missing and Skip."""
     made = {(name, count): cell.prepare(name, replace(frames, n=count), operation="preprocess") for count in counts}
     return {place: each.call for place, each in made.items()}
 

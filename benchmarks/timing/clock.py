@@ -31,7 +31,7 @@ class Block:
         raise NotImplementedError
 
     def timeit(self, number: int) -> float:
-        """The same by the name that timeit.Timer has: whoever samples an asv benchmark by itself calls this."""
+        """The same by the name that timeit.Timer has, for what samples an asv benchmark by itself."""
         return self(number)
 
     def reservation(self) -> str | None:
@@ -46,7 +46,8 @@ class Plan:
     """How long to sample.
 
     sample_time: seconds a block should take at least. warmup_time: seconds of blocks before the first sample.
-    repeat: samples at least, at most, and the seconds after which the least is enough. number: calls a block, 0 to find out.
+    repeat: the minimum and maximum of samples, and the seconds after which the minimum is enough. number: calls a block, 0 to
+    find out.
     """
 
     sample_time: float = 0.01
@@ -66,7 +67,7 @@ class Measurement:
 
 @contextlib.contextmanager
 def no_garbage_collection() -> Iterator[None]:
-    """As timeit: a collection in the middle of a block would be counted to whoever is timed."""
+    """As timeit: a collection in the middle of a block would be part of its time."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -140,10 +141,10 @@ def measure(block: Block, plan: Plan) -> Measurement:
             wanted = int(1.1 * plan.sample_time * number / max(seconds, 1e-9))
             number = max(number + 1, min(wanted, number * 10))
         first = False
-    least, most, enough = plan.repeat
+    min_samples, max_samples, enough = plan.repeat
     samples: list[float] = []
     sampled = 0.0
-    while len(samples) < most and (len(samples) < least or sampled < enough):
+    while len(samples) < max_samples and (len(samples) < min_samples or sampled < enough):
         seconds = block(number)
         samples.append(seconds / number)
         sampled += seconds
@@ -153,27 +154,27 @@ def measure(block: Block, plan: Plan) -> Measurement:
 def in_turn(
     blocks: Mapping[str, Block],
     seconds: float,
-    least: int,
+    min_samples: int,
     measured: dict[str, Measurement],
     undecided: Callable[[], bool] = lambda: False,
-    most: int = 1,
+    max_rounds: int = 1,
 ) -> Iterator[float]:
     """Sample blocks alternately in random order, so that what the machine does meanwhile meets all of them alike.
 
-    Each is sampled for so many seconds, and `least` times; those with fewer samples have them spread over all turns.
-    A call that is not counted stands before each sample: in it the caches fill, and the threads of whoever came before
-    it go to sleep. Yields the share that is done; the measurements are put into `measured`. As long as they leave something
-    undecided all are sampled as much again, up to `most` times in all, and the share falls back accordingly.
+    Each is sampled for so many seconds, and `min_samples` times; those with fewer samples have them spread over all turns.
+    A call that is not counted stands before each sample: in it the caches fill, and the threads of the block before go to
+    sleep. Yields the share that is done; the measurements are put into `measured`. As long as they leave something undecided
+    all are sampled as much again, up to `max_rounds` times in all, and the share falls back accordingly.
     """
     wanted, called = {}, {}
     for name, block in blocks.items():
         measured[name] = first = measure(block, Plan(repeat=(1, 1, 0.0)))
-        wanted[name] = max(least, math.ceil(seconds / (first.samples[0] * first.number)))
+        wanted[name] = max(min_samples, math.ceil(seconds / (first.samples[0] * first.number)))
         called[name] = first.called
     samples: dict[str, list[float]] = {name: [] for name in blocks}
     generator = random.Random(0)
     turns = max(wanted.values(), default=0)
-    for rounds in range(most):
+    for rounds in range(max_rounds):
         if rounds and not undecided():
             break
         for turn in range(turns):

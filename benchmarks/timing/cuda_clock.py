@@ -14,9 +14,9 @@ from typing import Any
 
 from benchmarks.timing.clock import Block, Wall, no_garbage_collection
 
-MOST = 200  # calls that are queued at a time: a device takes about a thousand launches before the host has to wait
-LONGEST = 0.1  # seconds that a device is kept waiting for them
-FASTEST = 2e9  # clock ticks a second, as far as is known: a device that has more waits less, and is asked to wait longer
+MAX_QUEUED_CALLS = 200  # a device takes about a thousand launches before the host has to wait
+MAX_WAIT_SECONDS = 0.1  # that a device is kept waiting for them
+TICKS_PER_SECOND = 2e9  # of the fastest known: a device that has more waits less, and is asked to wait longer
 PAUSE = 1e-3  # seconds between two questions what holds a device back
 # https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
 HELD_BACK = {
@@ -67,7 +67,7 @@ class Device(ABC):
         """What NVIDIA's management library, pynvml, calls the device. Raises pynvml.NVMLError."""
 
     def held_back(self) -> str | None:
-        """What slows its clock at this moment, in words; None where nothing does, or nobody can tell."""
+        """What slows its clock at this moment, in words; None where nothing does, or it is not known."""
         if (managed := _managed(self)) is None:
             return None
         library, handle = managed
@@ -93,7 +93,7 @@ class Torch(Device):
         return event
 
     def occupy(self, seconds: float) -> None:
-        self.torch.cuda._sleep(int(seconds * FASTEST))  # not documented; torch's own tests have used it for years
+        self.torch.cuda._sleep(int(seconds * TICKS_PER_SECOND))  # not documented; torch's own tests have used it for years
 
     def flush(self) -> None:
         self.other.zero_()
@@ -128,7 +128,7 @@ class Cupy(Device):
         return event
 
     def occupy(self, seconds: float) -> None:
-        self.spin((1,), (1,), (self.cupy.int64(seconds * FASTEST),))
+        self.spin((1,), (1,), (self.cupy.int64(seconds * TICKS_PER_SECOND),))
 
     def flush(self) -> None:
         self.other.fill(0)
@@ -154,6 +154,23 @@ def of(arrays: str) -> Device:
     return {"torch": Torch, "cupy": Cupy}[arrays]()
 
 
+def require(library: str) -> None:
+    """Raise ImportError, which says what is missing, where "cupy" or "torch" sees no CUDA device."""
+    if library == "torch":
+        import torch
+
+        seen = torch.cuda.is_available()
+    else:
+        import cupy
+
+        try:
+            seen = cupy.cuda.runtime.getDeviceCount() > 0
+        except cupy.cuda.runtime.CUDARuntimeError:
+            seen = False
+    if not seen:
+        raise ImportError(f"it needs a CUDA device, and {library} sees none here")
+
+
 class Queued(Block):
     """Blocks of calls by the device's events. While the host queues them the device is kept busy, so that it then finds each
     call ready and no launch stands in between (nvbench's blocking kernel: https://github.com/NVIDIA/nvbench).
@@ -169,15 +186,16 @@ class Queued(Block):
     def __call__(self, number: int) -> float:
         self.remark = None
         with no_garbage_collection():
-            return sum(self._part(min(MOST, number - first)) for first in range(0, number, MOST))
+            counts = (min(MAX_QUEUED_CALLS, number - first) for first in range(0, number, MAX_QUEUED_CALLS))
+            return sum(map(self._patiently, counts))
 
-    def _part(self, number: int) -> float:
-        """Some calls; with a longer wait where the device was done waiting before all of them were queued."""
+    def _patiently(self, number: int) -> float:
+        """Seconds of so many calls; with a longer wait where the device was done waiting before all of them were queued."""
         for patience in self.patience:
-            seconds, queued = self._queue(number, min(LONGEST, patience * self.launching * number))
+            seconds, queued = self._queue(number, min(MAX_WAIT_SECONDS, patience * self.launching * number))
             if queued:
                 return seconds
-        # Who waits for the device within a call is never queued, and a wait before would only seem to be his launches.
+        # A call that waits for the device is never queued, and a wait before would only seem to be its launches.
         self.patience = (0.0,)
         self.remark = "the device had to wait for the host: launches are part of the time"
         return seconds

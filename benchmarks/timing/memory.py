@@ -7,7 +7,7 @@ import ctypes
 import gc
 from pathlib import Path
 
-from benchmarks.harness.asv_types import Skip
+from benchmarks.errors import Skip
 from benchmarks.timing.clock import Block
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h

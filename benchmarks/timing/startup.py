@@ -6,13 +6,13 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from benchmarks.timing.clock import Block
-from benchmarks.workloads import inputs
-from benchmarks.workloads.problems import Problem
 
 POOLS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
@@ -34,15 +34,16 @@ print(seconds)
 class Restart(Block):
     """Blocks of one fresh interpreter each. Numba's cache starts "empty" or "filled"."""
 
-    def __init__(self, name: str, problem: Problem, numba_cache: str) -> None:
+    def __init__(self, name: str, arrays: Sequence[np.ndarray], arguments: Mapping[str, Any], numba_cache: str) -> None:
+        """name: an implementation of conv2d. arrays: its input and weight, in float32. arguments: its keyword arguments."""
         self.numba_cache = numba_cache
         # Goes with the process. The child reads its input from a file, so that making it is not part of its time.
         self.folder = tempfile.TemporaryDirectory(prefix="convbench-startup-")
-        for i, array in enumerate(inputs.make(problem)):
+        for i, array in enumerate(arrays):
             Path(self.folder.name, str(i)).write_bytes(array.tobytes())
-        shapes = repr((problem.input_shape, problem.weight_shape))
+        shapes = repr(tuple(array.shape for array in arrays))
         script = [sys.executable, "-P", "-c", CHILD]
-        self.command = [*script, name, shapes, repr(problem.arguments), self.folder.name]
+        self.command = [*script, name, shapes, repr(arguments), self.folder.name]
         if numba_cache == "filled":
             self._run(self.folder.name)
 

@@ -7,24 +7,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-MOST = 4  # times that samples are taken, and looked at
+MAX_LOOKS = 4  # times that samples are taken, and looked at
 # Of the interval that leaves the truth out in 5 of 100 though it is looked at so often: Pocock (Biometrika 64, 1977).
 LEVEL = 1 - 0.0182
 RESAMPLES = 999
 
 
 class Comparison(NamedTuple):
-    """Ours is wanted to be `least` times as fast as another."""
+    """Ours is wanted to be at least `min_ratio` times as fast as another."""
 
     ours: str
     than: str
-    least: float
+    min_ratio: float
 
 
 def interval(ours: Sequence[float], than: Sequence[float]) -> tuple[float, float]:
     """Between what the other's median time over ours lies, by the percentile bootstrap (Efron, Ann. Stat. 7, 1979).
 
-    Of samples that are taken again while it holds something, at most MOST times, it leaves the truth out in 5 of 100.
+    Of samples that are taken again while it holds something, at most MAX_LOOKS times, it leaves the truth out in 5 of 100.
     """
     from scipy import stats  # the suite is listed without it too
 
@@ -42,7 +42,7 @@ def _ratio(than: Any, ours: Any, axis: int) -> Any:
 def intervals(
     comparisons: Iterable[Comparison], samples: Mapping[str, Sequence[float]]
 ) -> dict[tuple[str, str], tuple[float, float]]:
-    """The interval of each pair, ours first, of whom both have samples."""
+    """The interval of each pair, ours first, of which both have samples."""
     pairs = dict.fromkeys((each.ours, each.than) for each in comparisons)
     ready = [(ours, than) for ours, than in pairs if ours in samples and than in samples]
     return {(ours, than): interval(samples[ours], samples[than]) for ours, than in ready}
@@ -51,5 +51,5 @@ def intervals(
 def undecided(comparisons: Sequence[Comparison], samples: Mapping[str, Sequence[float]]) -> bool:
     """Does an interval hold what is wanted?"""
     found = intervals(comparisons, samples)
-    known = ((each.least, *found[each.ours, each.than]) for each in comparisons if (each.ours, each.than) in found)
-    return any(low < least < high for least, low, high in known)
+    known = ((each.min_ratio, *found[each.ours, each.than]) for each in comparisons if (each.ours, each.than) in found)
+    return any(low < wanted < high for wanted, low, high in known)

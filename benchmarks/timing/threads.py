@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from benchmarks.harness.asv_types import Skip
+from benchmarks.errors import Skip
 
 # The values of a parameter `threads`: the same on every machine, since asv addresses them by index.
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, "all")

@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.errors import WrongAnswer
+from benchmarks.timing.prepared_cell import PreparedCell
 from benchmarks.workloads import inputs, oracle
-from benchmarks.workloads.tasks import Cell, Task
+from benchmarks.workloads.tasks import Task
 
 STEP = 10  # of the run that is judged: early enough for the bias corrections to matter
 LR, BETA1, BETA2, EPS = 1e-3, 0.9, 0.999, 1e-8  # what the operation's arguments are where they are not given
@@ -94,7 +96,7 @@ class AdamStep(Task):
     def unsupported(self, function: Any) -> str | None:
         return function.unsupported((self.problem.n,), dtype=self.problem.dtype)
 
-    def check(self, function: Any, pools: dict[str, int]) -> Cell:
+    def check(self, function: Any, pools: dict[str, int]) -> PreparedCell:
         """See Task. Each cell has copies of its own, since a call changes them; they are judged, not what is returned.
 
         After timing, the cell's verify looks whether they are finite still, and at one more step from the beginning with
@@ -110,7 +112,7 @@ class AdamStep(Task):
         def verify(last: Any) -> dict[str, Any]:
             for name, array in zip(ARRAYS, arrays, strict=True):
                 if not np.isfinite(function.to_numpy(array)).all():
-                    raise oracle.WrongAnswer(f"{name} is not finite after all steps")
+                    raise WrongAnswer(f"{name} is not finite after all steps")
             negated = -self.arrays[1]
             fresh, again = self._start(function, negated)
             start = perf_counter()
@@ -119,16 +121,16 @@ class AdamStep(Task):
             took = perf_counter() - start
             try:
                 return {**self._judge(function, fresh, negated), "called": took}
-            except oracle.WrongAnswer as error:
-                raise oracle.WrongAnswer(f"with the gradient negated, {error}") from error
+            except WrongAnswer as error:
+                raise WrongAnswer(f"with the gradient negated, {error}") from error
 
-        return Cell.of(function, call, verify, pools, called)
+        return PreparedCell.of(function, call, verify, pools, called)
 
     def recall(self) -> None:
         """Nothing: the references take no longer to compute than to read."""
 
     def restore(self) -> None:
-        """Nothing: nobody is given these arrays, but copies."""
+        """Nothing: implementations are given copies of these arrays."""
 
     def _start(self, function: Any, gradient: np.ndarray) -> tuple[list[Any], Callable[[], Any]]:
         """Copies of the arrays where the implementation works, and a call that makes one step on them."""
@@ -137,23 +139,23 @@ class AdamStep(Task):
         return copies, functools.partial(function, *copies, STEP)
 
     def _judge(self, function: Any, arrays: list[Any], gradient: np.ndarray) -> dict[str, float]:
-        """Compare the arrays after one step with its definition in float64; raise oracle.WrongAnswer or return the errors."""
+        """Compare the arrays after one step with its definition in float64; raise WrongAnswer or return the errors."""
         found = dict(zip(ARRAYS, map(function.to_numpy, arrays), strict=True))
         if not np.array_equal(found.pop("gradient"), gradient):
-            raise oracle.WrongAnswer("it changed the gradient")
+            raise WrongAnswer("it changed the gradient")
         parameter, _, exp_avg, exp_avg_sq = self.arrays
         places = _places(self.problem.n)
         before = (array[places].astype(np.float64) for array in (parameter, gradient, exp_avg, exp_avg_sq))
         relative, worst = 0.0, 0.0
         for (name, (expected, magnitude)), array in zip(_step(*before).items(), found.values(), strict=True):
             if not (finite := np.isfinite(array)).all():
-                raise oracle.WrongAnswer(f"{name} is {array[np.argmin(finite)]} at {int(np.argmin(finite))}")
+                raise WrongAnswer(f"{name} is {array[np.argmin(finite)]} at {int(np.argmin(finite))}")
             difference = np.abs(array[places] - expected)
             allowed = ROUNDINGS * oracle.UNIT[self.problem.dtype] * magnitude
             ratios = np.divide(difference, allowed, out=np.zeros_like(allowed), where=difference > 0)
             at = int(np.argmax(ratios))
             if ratios[at] > 1:
-                raise oracle.WrongAnswer(
+                raise WrongAnswer(
                     f"{name} is {array[places[at]]:.7g} at {int(places[at])}, not {expected[at]:.7g}: "
                     f"{ratios[at]:.2g} times its error bound"
                 )

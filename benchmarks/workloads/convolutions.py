@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.errors import WrongAnswer
+from benchmarks.timing.prepared_cell import PreparedCell
 from benchmarks.workloads import inputs, operations, oracle, problems
 from benchmarks.workloads.problems import Problem
-from benchmarks.workloads.tasks import Cell, Task
+from benchmarks.workloads.tasks import Task
 
 
 class Convolution(Task):
@@ -82,7 +84,7 @@ class Convolution(Task):
         pools: dict[str, int],
         call: Callable[[], Any] | None = None,
         known: Sequence[oracle.Reference] | None = None,
-    ) -> Cell:
+    ) -> PreparedCell:
         """See Task. call: what is timed, where that is not the implementation itself. known: the references, where they are
         not the problem's.
 
@@ -100,7 +102,7 @@ class Convolution(Task):
         for reference, part in _parts(known, function.to_numpy(output)):
             oracle.compare(problem, function.family, reference, part)
         if prints != tuple(map(inputs.fingerprint, arrays)):
-            raise oracle.WrongAnswer("it changed what it was given")
+            raise WrongAnswer("it changed what it was given")
 
         def judge(references: Sequence[oracle.Reference], output: Any) -> dict[str, float]:
             found = [
@@ -119,11 +121,11 @@ class Convolution(Task):
                 np.negative(arrays[0], out=arrays[0])
                 try:
                     judge([reference.negated() for reference in known], output)
-                except oracle.WrongAnswer as error:
-                    raise oracle.WrongAnswer(f"with the input negated, {error}") from error
+                except WrongAnswer as error:
+                    raise WrongAnswer(f"with the input negated, {error}") from error
             return facts
 
-        return Cell.of(function, call, verify, pools, called)
+        return PreparedCell.of(function, call, verify, pools, called)
 
     def restore(self) -> None:
         for array, fresh in zip(self.arrays, inputs.make(self.problem, self.operation), strict=True):
@@ -142,5 +144,5 @@ def _parts(known: Sequence[oracle.Reference], output: Any) -> list[tuple[oracle.
     """Each array that was returned, beside its reference."""
     parts = output if isinstance(output, tuple) else (output,)
     if len(parts) != len(known):
-        raise oracle.WrongAnswer(f"it returned {len(parts)} arrays, not {len(known)}")
+        raise WrongAnswer(f"it returned {len(parts)} arrays, not {len(known)}")
     return list(zip(known, parts, strict=True))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.workloads.inputs import Missing
+from benchmarks.errors import Missing
 
 SIDE = 28
 FILES = {

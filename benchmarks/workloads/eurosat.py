@@ -14,7 +14,8 @@ from typing import BinaryIO
 
 import numpy as np
 
-from benchmarks.workloads.inputs import Missing, cache_folder
+from benchmarks.errors import Missing
+from benchmarks.workloads.inputs import cache_folder
 
 CLASSES = (
     *("AnnualCrop", "Forest", "HerbaceousVegetation", "Highway", "Industrial"),

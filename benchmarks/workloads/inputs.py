@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.errors import Missing
 from benchmarks.workloads.operations import OPERATIONS
 from benchmarks.workloads.oracle import Reference
 from benchmarks.workloads.problems import Problem
@@ -23,10 +24,6 @@ FILTERS = {
     "sharpen": [[0, -1, 0], [-1, 5, -1], [0, -1, 0]],
     "edges": [[0, 1, 0], [1, -4, 1], [0, 1, 0]],
 }
-
-
-class Missing(ImportError):
-    """Something an input is made from is not installed; the text says what to install."""
 
 
 def make(problem: Problem, operation: str = "conv2d") -> tuple[np.ndarray, ...]:

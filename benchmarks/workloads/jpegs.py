@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.errors import Missing, WrongAnswer
+from benchmarks.timing.prepared_cell import PreparedCell
 from benchmarks.workloads import inputs, oracle
 from benchmarks.workloads.problems import Problem
-from benchmarks.workloads.tasks import Cell, Task
+from benchmarks.workloads.tasks import Task
 
 QUALITY = 90  # of the JPEGs: what cameras and editors write
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # what the operation's arguments are where they are not given
@@ -72,7 +74,7 @@ class Preprocess(Task):
 
     @functools.cached_property
     def arrays(self) -> tuple[Any, ...]:
-        """JPEGs and regions; what is called has the weight and the threshold besides. Raises inputs.Missing."""
+        """JPEGs and regions; what is called has the weight and the threshold besides. Raises Missing."""
         return jpegs(self.problem), regions(self.problem)
 
     def describe(self) -> dict[str, Any]:
@@ -102,7 +104,7 @@ class Preprocess(Task):
     def restore(self) -> None:
         """Nothing: bytes cannot be written to, and the weight is judged with the masks."""
 
-    def check(self, function: Any, pools: dict[str, int]) -> Cell:
+    def check(self, function: Any, pools: dict[str, int]) -> PreparedCell:
         """See Task. After timing, verify looks at the last timed masks, and at those of the images in another order."""
         images, places = self.arrays
         call = functools.partial(function, images, places, WEIGHT, THRESHOLD, self.problem.size)
@@ -119,22 +121,22 @@ class Preprocess(Task):
             took = perf_counter() - start
             try:
                 self._judge(other, 1, -1)
-            except oracle.WrongAnswer as error:
-                raise oracle.WrongAnswer(f"of images in another order and the weight negated, {error}") from error
+            except WrongAnswer as error:
+                raise WrongAnswer(f"of images in another order and the weight negated, {error}") from error
             return {**facts, "called": took}
 
-        return Cell.of(function, call, verify, pools, called)
+        return PreparedCell.of(function, call, verify, pools, called)
 
     def _judge(self, output: Any, first: int, sign: int = 1) -> dict[str, float]:
-        """Compare masks with the definition; raise oracle.WrongAnswer or say how many pixels were too near to call."""
+        """Compare masks with the definition; raise WrongAnswer or say how many pixels were too near to call."""
         n, image = self.problem.n, (self.problem.height, self.problem.width)
         if len(output) != n:
-            raise oracle.WrongAnswer(f"there are {len(output)} masks, not {n}")
+            raise WrongAnswer(f"there are {len(output)} masks, not {n}")
         near = 0
         for i, mask in enumerate(output):
             if not isinstance(mask, np.ndarray) or mask.shape != image or mask.dtype != np.uint8:
                 found = getattr(mask, "shape", None), str(getattr(mask, "dtype", type(mask).__name__))
-                raise oracle.WrongAnswer(f"mask {i} has shape {found[0]} and dtype {found[1]}, not {image} and uint8")
+                raise WrongAnswer(f"mask {i} has shape {found[0]} and dtype {found[1]}, not {image} and uint8")
             margins, region = self._margins((i + first) % n, sign)
             top, left, height, width = region
             inside = mask[top : top + height, left : left + width]
@@ -142,11 +144,11 @@ class Preprocess(Task):
             outside[top : top + height, left : left + width] = 0
             if outside.any():
                 y, x = np.unravel_index(int(np.argmax(outside)), image)
-                raise oracle.WrongAnswer(f"mask {i} is {outside[y, x]} at y={y}, x={x}, outside its region")
+                raise WrongAnswer(f"mask {i} is {outside[y, x]} at y={y}, x={x}, outside its region")
             wrong = (inside != np.where(margins > 0, 255, 0)) & (abs(margins) > 1)
             if wrong.any() or not np.isin(inside, (0, 255)).all():
                 y, x = np.unravel_index(int(np.argmax(wrong | ~np.isin(inside, (0, 255)))), inside.shape)
-                raise oracle.WrongAnswer(
+                raise WrongAnswer(
                     f"mask {i} is {inside[y, x]} at y={y + top}, x={x + left}, where the response is "
                     f"{abs(margins[y, x]):.2g} error bounds {'above' if margins[y, x] > 0 else 'below'} the threshold"
                 )
@@ -172,17 +174,17 @@ class Preprocess(Task):
 
 @functools.cache
 def _photo() -> np.ndarray:
-    """The photograph (427, 640, 3) in uint8. Raises inputs.Missing."""
+    """The photograph (427, 640, 3) in uint8. Raises Missing."""
     (photo,), _ = inputs.make(Problem(1, 3, 427, 640, 3, 3, 3, groups=3, data="photo", filter="identity"))
     return np.rint((photo.transpose(1, 2, 0) + 1) * 127.5).clip(0, 255).astype(np.uint8)
 
 
 def jpegs(problem: Frames) -> list[bytes]:
-    """The photograph, enlarged, each time turned by another number of columns. Raises inputs.Missing."""
+    """The photograph, enlarged, each time turned by another number of columns. Raises Missing."""
     try:
         from PIL import Image
     except ImportError as error:
-        raise inputs.Missing("JPEGs are made with Pillow: pip install pillow") from error
+        raise Missing("JPEGs are made with Pillow: pip install pillow") from error
     found = []
     for i in range(problem.n):
         turned = Image.fromarray(np.roll(_photo(), 37 * i, axis=1)).resize((problem.width, problem.height))
@@ -195,8 +197,8 @@ def jpegs(problem: Frames) -> list[bytes]:
 def regions(problem: Frames) -> list[tuple[int, int, int, int]]:
     """Top, left, height and width for each image, anywhere in it; those of the first images are the same whatever n is."""
     size = problem.region_height, problem.region_width
-    most = problem.height - size[0], problem.width - size[1]
-    places = np.random.default_rng(0).integers(0, most, (problem.n, 2), endpoint=True)
+    last = problem.height - size[0], problem.width - size[1]
+    places = np.random.default_rng(0).integers(0, last, (problem.n, 2), endpoint=True)
     return [(int(top), int(left), *size) for top, left in places]
 
 

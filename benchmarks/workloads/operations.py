@@ -68,7 +68,7 @@ def flops(operation: str, problem: Problem) -> int:
 
 
 def describe(operation: str, problem: Problem) -> dict[str, Any]:
-    """What travels to the readers of results; bytes are the least traffic, every array once."""
+    """What travels to the readers of results; bytes are the minimum traffic, every array once."""
     given, returned = OPERATIONS[operation].given, OPERATIONS[operation].returned
     return {
         **problem.describe(),

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.errors import WrongAnswer
 from benchmarks.workloads import operations
 from benchmarks.workloads.problems import Problem
 
 WHOLE = 2_000_000  # multiply-adds up to which every output has its reference: 50 ms once a problem, then read from disk
 SAMPLE = 4_000_000  # multiply-adds spent on a larger problem's sample
-MOST = 16_384  # outputs in a sample, beside those of every channel, every image and the border
+MAX_SAMPLED_OUTPUTS = 16_384  # beside those of every channel, every image and the border
 BORDER = 256  # of the sample, how many outputs lie on the border
 CHUNK = 1 << 20  # products gathered at a time, so that a reference needs 20 MB and not the whole patch matrix
 
@@ -28,10 +29,6 @@ CHUNK = 1 << 20  # products gathered at a time, so that a reference needs 20 MB 
 TILED = ("winograd", "auto", "cudnn")
 
 UNIT = {"float32": 2.0**-24, "float64": 2.0**-53}  # unit roundoff
-
-
-class WrongAnswer(AssertionError):
-    """An output differs from the reference by more than its algorithm's rounding can explain."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +162,7 @@ def _positions(problem: Problem, of: str = "output") -> np.ndarray:
     if size * terms <= WHOLE:
         return np.arange(size)
     generator = np.random.default_rng(0)
-    count = min(MOST, max(512, SAMPLE // terms))
+    count = min(MAX_SAMPLED_OUTPUTS, max(512, SAMPLE // terms))
     anywhere = generator.integers(0, size, count)
     # Border rows and columns of random images, and the four corners of the first and the last.
     along = generator.random((4, BORDER // 4))

@@ -124,7 +124,7 @@ class Problem:
 
     @property
     def bytes(self) -> int:
-        """Least traffic: input, weight and output once each."""
+        """Minimum traffic: input, weight and output once each."""
         n, c, h, w = self.input_shape
         k, channels, r, s = self.weight_shape
         return self.itemsize * (n * c * h * w + k * channels * r * s + self.outputs)

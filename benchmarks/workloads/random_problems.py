@@ -7,10 +7,10 @@ from typing import Any
 
 from benchmarks.workloads.problems import Problem
 
-LEAST, MOST = 2e5, 1e9  # FLOPs: below it Python's own time decides, above it nobody waits for nine contenders
+MIN_FLOPS, MAX_FLOPS = 2e5, 1e9  # below, Python's own time decides; above, nine candidates take too long
 
 
-def draw(count: int, seed: int) -> list[Problem]:
+def generate(count: int, seed: int) -> list[Problem]:
     """So many different problems; the same for the same seed."""
     generator = random.Random(seed)
     found: dict[str, Problem] = {}
@@ -19,19 +19,19 @@ def draw(count: int, seed: int) -> list[Problem]:
             problem = generator.choice(KINDS)(generator)
         except ValueError:  # a kernel larger than its image
             continue
-        if LEAST <= problem.flops <= MOST:
+        if MIN_FLOPS <= problem.flops <= MAX_FLOPS:
             found[problem.label] = problem
     return list(found.values())
 
 
-def _between(generator: random.Random, least: int, most: int) -> int:
+def _between(generator: random.Random, low: int, high: int) -> int:
     """An integer, every factor of two as likely as the others."""
-    return round(least * (most / least) ** generator.random())
+    return round(low * (high / low) ** generator.random())
 
 
-def _channels(generator: random.Random, least: int, most: int) -> int:
+def _channels(generator: random.Random, low: int, high: int) -> int:
     """The same; three times in four a multiple of eight, as most networks have them."""
-    count = _between(generator, least, most)
+    count = _between(generator, low, high)
     return -(-count // 8) * 8 if generator.random() < 0.75 else count
 
 

@@ -1,56 +1,13 @@
-"""What an operation on one problem is to whoever measures it: inputs, how it is called, and whether the answer is right."""
+"""An operation on one problem, as it is measured: its inputs, how it is called, and whether the answer is right."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from benchmarks.timing import clock, cuda_clock
-
-
-@dataclass
-class Cell:
-    """One thing to time: a call, blocks of it, and the judge of its last output.
-
-    verify judges the last timed output: it returns what it found (errors, and "called", the seconds of a call it made
-    itself) for the side file, or raises WrongAnswer.
-    threads: what each pool said it has. called: seconds spent in calls while preparing. arrays: whose they are, "numpy", or
-    "cupy" or "torch" on a device. synchronize waits until the device has done what it was given.
-    """
-
-    call: Callable[[], Any]
-    block: clock.Block
-    verify: Callable[[Any], dict[str, Any]]
-    threads: dict[str, int]
-    called: float = 0.0
-    arrays: str = "numpy"
-    synchronize: Callable[[], None] | None = None
-
-    @property
-    def on_device(self) -> bool:
-        return self.arrays != "numpy"
-
-    @classmethod
-    def of(
-        cls,
-        function: Any,
-        call: Callable[[], Any],
-        verify: Callable[[Any], dict[str, Any]],
-        threads: dict[str, int],
-        called: float,
-    ) -> Cell:
-        """The cell of an implementation's call, by the clock of where it computes.
-
-        What takes NumPy arrays to a device and back is timed by the wall, transfers and all.
-        """
-        if function.arrays == "numpy":
-            return cls(call, clock.Wall(call), verify, threads, called)
-        block = cuda_clock.block(function, call)
-        return cls(call, block, verify, threads, called, function.arrays, function.synchronize)
+from benchmarks.timing.prepared_cell import PreparedCell
 
 
 class Task(ABC):
@@ -80,11 +37,11 @@ class Task(ABC):
     @property
     @abstractmethod
     def arrays(self) -> tuple[np.ndarray, ...]:
-        """What every implementation is given. Raises inputs.Missing."""
+        """What every implementation is given. Raises Missing."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """What travels to the readers of results: label, dtype, shape of the output, nominal FLOPs and least bytes."""
+        """What travels to the readers of results: label, dtype, shape of the output, nominal FLOPs and minimum bytes."""
 
     @abstractmethod
     def work(self) -> dict[str, tuple[float, str]]:
@@ -96,11 +53,11 @@ class Task(ABC):
 
     @abstractmethod
     def recall(self) -> None:
-        """Make the inputs, and take the references from disk where they have been kept. Raises inputs.Missing."""
+        """Make the inputs, and take the references from disk where they have been kept. Raises Missing."""
 
     @abstractmethod
-    def check(self, function: Any, pools: dict[str, int]) -> Cell:
-        """Make the cell of a loaded implementation; raises oracle.WrongAnswer where its first output is wrong."""
+    def check(self, function: Any, pools: dict[str, int]) -> PreparedCell:
+        """Make the cell of a loaded implementation; raises WrongAnswer where its first output is wrong."""
 
     @abstractmethod
     def restore(self) -> None:

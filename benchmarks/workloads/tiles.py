@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness.asv_types import Skip
+from benchmarks.errors import Missing, Skip, WrongAnswer
 from benchmarks.timing import clock
+from benchmarks.timing.prepared_cell import PreparedCell
 from benchmarks.workloads import eurosat, oracle
-from benchmarks.workloads.inputs import Missing
-from benchmarks.workloads.tasks import Cell, Task
+from benchmarks.workloads.tasks import Task
 
 BANDS, SCALE = (4, 3, 2), 4000.0  # what the operation's arguments are where they are not given: red, green and blue; white
-MOST = 1024  # tiles of the largest batch
+MAX_TILES = 1024  # of a batch
 MADV_DONTNEED = 4  # sys/mman.h
 COMPARED = 64  # tiles of a batch that are compared, beside its ends
 ROUNDINGS = 4.0  # of a value: one quotient, and the constant it may be a product with
@@ -39,8 +39,8 @@ class Batch:
     @classmethod
     def parse(cls, label: str) -> Batch:
         """Read a label. Raises ValueError that shows what one looks like."""
-        if (match := re.fullmatch(r"n([1-9]\d*)b13h64w64", label)) is None or int(match[1]) > MOST:
-            raise ValueError(f"{label!r} is not a batch's label; one looks like n32b13h64w64, with at most {MOST} tiles")
+        if (match := re.fullmatch(r"n([1-9]\d*)b13h64w64", label)) is None or int(match[1]) > MAX_TILES:
+            raise ValueError(f"{label!r} is not a batch's label; one looks like n32b13h64w64, with at most {MAX_TILES} tiles")
         return cls(int(match[1]))
 
     @property
@@ -64,7 +64,7 @@ class ReadBatch(Task):
     def _every(self) -> list[Path]:
         """All tiles, so that no batch finds others packed than those it reads. Raises Missing where they cannot be had."""
         try:
-            found = eurosat.tiles(MOST + 1)
+            found = eurosat.tiles(MAX_TILES + 1)
         except ValueError as error:
             raise Missing(str(error)) from error
         if not os.environ.get("CONVBENCH_EUROSAT"):
@@ -98,7 +98,7 @@ class ReadBatch(Task):
         """Only the tiles are kept: what they hold is known from how they are made."""
         self._every  # noqa: B018
 
-    def check(self, function: Any, pools: dict[str, int]) -> Cell:
+    def check(self, function: Any, pools: dict[str, int]) -> PreparedCell:
         """See Task. After timing, verify looks at the last timed batch, and at another that begins with the second tile."""
         read = functools.partial(function, workers=self.problem.workers or max(pools.values()))
         paths = self._paths(0)
@@ -117,37 +117,37 @@ class ReadBatch(Task):
             took = perf_counter() - start
             try:
                 self._judge(other, 1)
-            except oracle.WrongAnswer as error:
-                raise oracle.WrongAnswer(f"of other tiles, {error}") from error
+            except WrongAnswer as error:
+                raise WrongAnswer(f"of other tiles, {error}") from error
             return {**facts, "called": took}
 
-        return Cell.of(function, functools.partial(read, paths), verify, pools, called)
+        return PreparedCell.of(function, functools.partial(read, paths), verify, pools, called)
 
     def restore(self) -> None:
-        """Nothing: nobody writes to tiles."""
+        """Nothing: tiles are not written to."""
 
     def _paths(self, first: int) -> list[str]:
         return list(map(str, self._every[first : first + self.problem.n]))
 
     def _judge(self, output: Any, first: int) -> dict[str, float]:
-        """Compare a batch with what its tiles hold; raise oracle.WrongAnswer or return the errors."""
+        """Compare a batch with what its tiles hold; raise WrongAnswer or return the errors."""
         n, side = self.problem.n, eurosat.SIDE
         shape = n, len(BANDS), side, side
         if not isinstance(output, np.ndarray) or output.shape != shape or output.dtype != np.float32:
             found = getattr(output, "shape", None), str(getattr(output, "dtype", type(output).__name__))
-            raise oracle.WrongAnswer(f"the batch has shape {found[0]} and dtype {found[1]}, not {shape} and float32")
+            raise WrongAnswer(f"the batch has shape {found[0]} and dtype {found[1]}, not {shape} and float32")
         places = np.unique([0, n - 1, *np.random.default_rng(0).integers(0, n, COMPARED)])
         expected = np.stack([_values(self._every, first + place) for place in places])
         difference = np.abs(output[places] - expected)
         ratios = difference / (ROUNDINGS * oracle.UNIT["float32"] * np.maximum(expected, oracle.UNIT["float32"]))
         if not (ratios <= 1).all():
             tile, band, y, x = np.unravel_index(int(np.argmax(np.where(np.isnan(ratios), np.inf, ratios))), ratios.shape)
-            raise oracle.WrongAnswer(
+            raise WrongAnswer(
                 f"tile {int(places[tile])}, band {BANDS[band]}, y={int(y)}, x={int(x)} is "
                 f"{output[places[tile], band, y, x]:.7g}, not {expected[tile, band, y, x]:.7g}"
             )
         if not (np.isfinite(output).all() and output.min() >= 0 and output.max() <= 1):
-            raise oracle.WrongAnswer("the batch has values outside 0..1")
+            raise WrongAnswer("the batch has values outside 0..1")
         return {
             "relative_l2": float(np.linalg.norm(difference) / np.linalg.norm(expected)),
             "worst": float(ratios.max()),
@@ -222,7 +222,7 @@ def _pack(paths: Sequence[Path]) -> None:
 
 
 def _unpacked() -> tuple[type[Exception], ...]:
-    """What says that tiles are not packed, as nobody packs one's own unasked; nothing in a commit that lacks that."""
+    """What says that tiles are not packed, since a user's own are not packed unasked; nothing in a commit that lacks that."""
     with contextlib.suppress(ImportError):
         from impls.read_batch import packing
 

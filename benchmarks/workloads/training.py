@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.errors import WrongAnswer
+from benchmarks.timing.prepared_cell import PreparedCell
 from benchmarks.workloads import digits, oracle
-from benchmarks.workloads.tasks import Cell, Task
+from benchmarks.workloads.tasks import Task
 
 STEP, LR, BETA1, BETA2, EPS = 1, 1e-3, 0.9, 0.999, 1e-8  # of the step that is judged: the first
 # Relative to a loss, and to the norm of a parameter's gradient: float32 against float64 through six layers, where what is
@@ -72,7 +74,7 @@ class TrainStep(Task):
 
     @functools.cached_property
     def arrays(self) -> tuple[np.ndarray, ...]:
-        """Images and labels. Raises inputs.Missing."""
+        """Images and labels. Raises Missing."""
         return digits.batch(self.problem.n)
 
     def describe(self) -> dict[str, Any]:
@@ -99,9 +101,9 @@ class TrainStep(Task):
         self.arrays  # noqa: B018
 
     def restore(self) -> None:
-        """Nothing: nobody writes to the images."""
+        """Nothing: the images are not written to."""
 
-    def check(self, function: Any, pools: dict[str, int]) -> Cell:
+    def check(self, function: Any, pools: dict[str, int]) -> PreparedCell:
         """See Task. Each cell has parameters of its own, since a call changes them. After timing, verify looks whether they
         are finite still, and at one more first step, with other labels.
         """
@@ -114,7 +116,7 @@ class TrainStep(Task):
 
         def verify(last: Any) -> dict[str, Any]:
             if not all(np.isfinite(array).all() for arrays in state for array in arrays) or not np.isfinite(last):
-                raise oracle.WrongAnswer("a parameter, a moment or the loss is not finite after all steps")
+                raise WrongAnswer("a parameter, a moment or the loss is not finite after all steps")
             others = (labels + 1) % CLASSES
             fresh, again = self._start(function, others)
             start = perf_counter()
@@ -122,10 +124,10 @@ class TrainStep(Task):
             took = perf_counter() - start
             try:
                 return {**self._judge(loss, fresh, others), "called": took}
-            except oracle.WrongAnswer as error:
-                raise oracle.WrongAnswer(f"with other labels, {error}") from error
+            except WrongAnswer as error:
+                raise WrongAnswer(f"with other labels, {error}") from error
 
-        return Cell.of(function, call, verify, pools, called)
+        return PreparedCell.of(function, call, verify, pools, called)
 
     def _start(self, function: Any, labels: np.ndarray) -> tuple[tuple[list[np.ndarray], ...], Callable[[], Any]]:
         state = fresh(self.problem.network)
@@ -135,7 +137,7 @@ class TrainStep(Task):
         """Compare a first step's loss and gradients with those in float64, and what Adam made of them with its definition."""
         expected_loss, gradients = reference(self.problem.network, fresh(self.problem.network)[0], self.arrays[0], labels)
         if not abs(loss - expected_loss) <= LOSS * abs(expected_loss):
-            raise oracle.WrongAnswer(f"the loss is {loss:.8g}, not {expected_loss:.8g}")
+            raise WrongAnswer(f"the loss is {loss:.8g}, not {expected_loss:.8g}")
         worst = 0.0
         for i, (before, parameter, first, second, gradient) in enumerate(
             zip(fresh(self.problem.network)[0], *state, gradients, strict=True)
@@ -145,11 +147,11 @@ class TrainStep(Task):
                 error = float(np.linalg.norm(moment - right) / np.linalg.norm(right))
                 worst = max(worst, error)
                 if not error <= GRADIENT:
-                    raise oracle.WrongAnswer(f"{name}[{i}] has relative L2 error {error:.1e}, allowed {GRADIENT:.0e}")
+                    raise WrongAnswer(f"{name}[{i}] has relative L2 error {error:.1e}, allowed {GRADIENT:.0e}")
             change = LR / (1 - BETA1) * first.astype(np.float64) / (np.sqrt(second.astype(np.float64) / (1 - BETA2)) + EPS)
             slack = 16 * oracle.UNIT["float32"] * (np.abs(before) + np.abs(change))
             if not (np.abs(parameter - (before - change)) <= slack).all():
-                raise oracle.WrongAnswer(f"parameters[{i}] is not what Adam makes of its moments")
+                raise WrongAnswer(f"parameters[{i}] is not what Adam makes of its moments")
         return {"relative_l2": worst, "worst": worst / GRADIENT}
 
 

@@ -22,7 +22,7 @@ PACKED = " packed once"  # behind an implementation's name: its weights packed b
 # Between processes a ratio differs by more than the samples of one tell. On two cores of an AMD EPYC, two commits of nearly
 # the same code, nine of ten of 530 came out 0.85 to 1.22 times as large the second time. What is closer than that to what a
 # goal wants of each problem is measured in several processes, and in more where these do not agree.
-CLOSE, SEVERAL, MOST = 1.25, 3, 5
+CLOSE, SEVERAL, MAX_PROCESSES = 1.25, 3, 5
 # The same of how much longer ours takes than the fastest, which is never less than nothing: on two threads, of 54 of another
 # process three were beyond a tenth though the first was not, and of 22 ten were not though the first was.
 CLOSE_TO_FASTEST = 2.5
@@ -64,8 +64,8 @@ class Goal:
 class Row:
     """Problems of one operation that are judged together, by the times of one implementation of ours.
 
-    baseline: whom everybody is compared with. beside and also: who is measured too, for all to see. seconds: of timed
-    blocks for each contender. within: how many times as long as the fastest those of `also` may take, or they are left out.
+    baseline: what all candidates are compared with. beside and also: what else is measured and shown. seconds: of timed
+    blocks for each candidate. within: how many times as long as the fastest those of `also` may take, or they are left out.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Row:
 
     @property
     def compared(self) -> list[str]:
-        """Whom ours is compared with, the baseline first."""
+        """What ours is compared with, the baseline first."""
         return list(dict.fromkeys([self.baseline, *(goal.than for goal in self.goals if goal.than)]))
 
 
@@ -102,8 +102,8 @@ class Goals:
     rows: tuple[Row, ...]
     overall: tuple[Overall, ...] = ()
 
-    def contenders(self, label: str) -> list[str]:
-        """Everybody who is measured on a problem, whichever rows it is in."""
+    def candidates(self, label: str) -> list[str]:
+        """All that is measured on a problem, whichever rows it is in."""
         names = []
         for row in self.of(label):
             names += [row.baseline, *row.beside]
@@ -115,12 +115,12 @@ class Goals:
         return list(dict.fromkeys(names))
 
     def rivals(self, label: str) -> dict[str, Any]:
-        """Who of those that judge nothing on a problem is left out, if how slow: nobody whom a row has at any speed."""
+        """Which candidates that judge nothing on a problem are left out, if how slow: none that a row has at any speed."""
         rows = self.of(label)
         judged = {name for row in rows for name in (*row.compared, *row.beside, row.ours)}
         judged |= {name for overall in self.overall for goal in overall.goals for name in (goal.than, goal.ours)}
         judged |= {name for row in rows if math.isinf(row.within) for name in row.also}
-        names = [name for name in self.contenders(label) if name not in judged]
+        names = [name for name in self.candidates(label) if name not in judged]
         factor = max((row.within for row in rows if math.isfinite(row.within)), default=math.inf)
         return {"within": {"rivals": names, "factor": factor}} if names else {}
 
@@ -131,7 +131,7 @@ class Goals:
             if goal.each:
                 found.append((ours, goal.than, goal.each))
             if goal.near:
-                others = [name for name in self.contenders(label) if name != ours and name not in BOUNDS]
+                others = [name for name in self.candidates(label) if name != ours and name not in BOUNDS]
                 found += [(ours, name, 1 / (1 + goal.near)) for name in others]
         return list(dict.fromkeys(found))
 
@@ -146,7 +146,7 @@ class Goals:
             if not found or not least / close < found[0] < least * close:
                 continue
             agreed = len(found) < SEVERAL or not min(found[:SEVERAL]) < least <= max(found[:SEVERAL])
-            wanted = max(wanted, SEVERAL if agreed else MOST)
+            wanted = max(wanted, SEVERAL if agreed else MAX_PROCESSES)
         return wanted
 
     def _promises(self, label: str) -> Iterator[tuple[str, Goal]]:
@@ -204,8 +204,8 @@ def _goal(entry: dict[str, Any]) -> Goal:
 
 
 @dataclass(frozen=True)
-class Cell:
-    """What is known of one contender on one problem: a line's entry for it, {} where it has not been measured."""
+class CandidateResult:
+    """What is known of one candidate on one problem: a line's entry for it, {} where it has not been measured."""
 
     entry: Mapping[str, Any]
 
@@ -234,32 +234,33 @@ class Times:
 
     def __init__(self, lines: Mapping[Key, Sequence[Line]]) -> None:
         self.lines = lines
-        self._cells: dict[tuple[str, int, str], list[Cell]] = {}
-        self._medians: dict[Key, list[dict[str, float]]] = {}  # of each process: of everybody who has a time
+        self._results: dict[tuple[str, int, str], list[CandidateResult]] = {}
+        self._medians: dict[Key, list[dict[str, float]]] = {}  # of each process: of all candidates that have a time
         for key, several in lines.items():
             for line in several:
-                cells = {entry["name"]: Cell(entry) for entry in line["cells"]}
-                for name, cell in cells.items():
-                    self._cells.setdefault((*key, name), []).append(cell)
-                timed = {name: cell.median for name, cell in cells.items() if cell.status == "ok"}
+                results = {entry["name"]: CandidateResult(entry) for entry in line["cells"]}
+                for name, result in results.items():
+                    self._results.setdefault((*key, name), []).append(result)
+                timed = {name: result.median for name, result in results.items() if result.status == "ok"}
                 self._medians.setdefault(key, []).append(timed)
 
-    def cell(self, label: str, threads: int, name: str) -> Cell:
-        """What is known of a contender: the samples of all processes, or why one of them has none."""
-        cells = self._cells.get((label, threads, name), [])
-        timed = [cell for cell in cells if cell.status == "ok"]
-        if len(timed) < 2 or any(cell.status == "failed" for cell in cells):
-            return min(cells, key=lambda cell: ("failed", "ok", "skipped").index(cell.status), default=Cell({}))
-        worst = max(timed, key=lambda cell: cell.entry.get("relative_l2", 0.0))
-        return Cell({**worst.entry, "samples": [sample for cell in timed for sample in cell.entry["samples"]]})
+    def result(self, label: str, threads: int, name: str) -> CandidateResult:
+        """What is known of a candidate: the samples of all processes, or why one of them has none."""
+        results = self._results.get((label, threads, name), [])
+        timed = [result for result in results if result.status == "ok"]
+        if len(timed) < 2 or any(result.status == "failed" for result in results):
+            order = ("failed", "ok", "skipped")
+            return min(results, key=lambda result: order.index(result.status), default=CandidateResult({}))
+        worst = max(timed, key=lambda result: result.entry.get("relative_l2", 0.0))
+        return CandidateResult({**worst.entry, "samples": [sample for each in timed for sample in each.entry["samples"]]})
 
     def names(self, label: str, threads: int) -> list[str]:
-        """Who was measured, in order."""
-        return list(dict.fromkeys(cell["name"] for line in self.lines.get((label, threads), ()) for cell in line["cells"]))
+        """The candidates that were measured, in order."""
+        return list(dict.fromkeys(entry["name"] for line in self.lines.get((label, threads), ()) for entry in line["cells"]))
 
     def ratios(self, label: str, threads: int, than: str, ours: str) -> list[float]:
         """How many times faster ours is than another, by medians, in each process that timed both; none where one failed."""
-        if "failed" in (self.cell(label, threads, name).status for name in (than, ours)):
+        if "failed" in (self.result(label, threads, name).status for name in (than, ours)):
             return []
         timed = self._medians.get((label, threads), ())
         return [medians[than] / medians[ours] for medians in timed if medians.keys() >= {than, ours}]
@@ -282,7 +283,7 @@ class Times:
     def longer(self, label: str, threads: int, ours: str) -> list[float]:
         """By what part of its time ours takes longer than the fastest, in each process that timed ours."""
         each = (Times({(label, threads): [line]}) for line in self.lines.get((label, threads), ()))
-        return [one.behind(label, threads, ours) - 1 for one in each if one.cell(label, threads, ours).status == "ok"]
+        return [one.behind(label, threads, ours) - 1 for one in each if one.result(label, threads, ours).status == "ok"]
 
     def undecided(self, label: str, threads: int, ours: str, least: float, than: str = "") -> bool:
         """Is `least` in the interval of how many times faster ours is than another? Of several: and is none clearly ahead?
@@ -314,46 +315,46 @@ def judge(rows: Sequence[Row], goal: Goal, times: Times, threads: int) -> Verdic
     """Hold one goal of a row, or of rows together, against the times. Where a single one is missing it is not judged."""
     every = [(row, label) for row in rows for label in row.problems]
     wanted = [(row, label) for row, label in every if not goal.problems or label in goal.problems]
-    lacking = {label for row, label in every if math.isnan(times.cell(label, threads, goal.ours or row.ours).median)}
+    lacking = {label for row, label in every if math.isnan(times.result(label, threads, goal.ours or row.ours).median)}
     if goal.than:
-        lacking |= {label for _, label in wanted if math.isnan(times.cell(label, threads, goal.than).median)}
+        lacking |= {label for _, label in wanted if math.isnan(times.result(label, threads, goal.than).median)}
     if lacking:
         return Verdict("not judged", f"no time for {len(lacking)} of {len({label for _, label in every})} problems")
-    cells = {label: times.cell(label, threads, goal.ours or row.ours) for row, label in wanted}
+    results = {label: times.result(label, threads, goal.ours or row.ours) for row, label in wanted}
     if goal.exact:
-        families = sorted({str(cell.entry.get("family")) for cell in cells.values()})
+        families = sorted({str(result.entry.get("family")) for result in results.values()})
         return _verdict(not set(families) & set(TRANSFORMS), " and ".join(families))
     if goal.error:
-        largest = max(cells, key=lambda label: cells[label].entry["relative_l2"])
-        error = cells[largest].entry["relative_l2"]
+        largest = max(results, key=lambda label: results[label].entry["relative_l2"])
+        error = results[largest].entry["relative_l2"]
         return _verdict(error <= goal.error, f"at most {error:.1e} ({largest})")
     if goal.near:
-        return _judge_near(goal, times, threads, cells)
-    ratios = {label: times.ratio(label, threads, goal.than, cell.entry["name"]) for label, cell in cells.items()}
+        return _judge_near(goal, times, threads, results)
+    ratios = {label: times.ratio(label, threads, goal.than, result.entry["name"]) for label, result in results.items()}
     means = [geometric_mean(ratios[label] for label in row.problems if label in ratios) for row in rows]
     mean, least = geometric_mean(means), min(ratios, key=ratios.__getitem__)
     under = [label for label, ratio in ratios.items() if ratio < goal.each]
     figure = f"{times_faster(mean)}, least {times_faster(ratios[least])} ({least})"
     figure += f", {len(under)} of {len(ratios)} under {goal.each:g}x" * bool(under)
-    figure += _too_close(cells, under, times, threads, goal.each, goal.than)
+    figure += _too_close(results, under, times, threads, goal.each, goal.than)
     return _verdict(mean >= goal.geomean and not under, figure)
 
 
-def _judge_near(goal: Goal, times: Times, threads: int, cells: Mapping[str, Cell]) -> Verdict:
+def _judge_near(goal: Goal, times: Times, threads: int, results: Mapping[str, CandidateResult]) -> Verdict:
     """On how many problems ours takes hardly longer than the fastest of all that were measured."""
-    behind = {label: times.behind(label, threads, cell.entry["name"]) for label, cell in cells.items()}
+    behind = {label: times.behind(label, threads, result.entry["name"]) for label, result in results.items()}
     beyond, worst = [label for label, each in behind.items() if each > 1 + goal.near], max(behind, key=behind.__getitem__)
     count = len(behind) - len(beyond)
     figure = f"{count} of {len(behind)}, at worst {numbers.significant(behind[worst], 3)} times its time ({worst})"
-    figure += _too_close(cells, beyond, times, threads, 1 / (1 + goal.near))
+    figure += _too_close(results, beyond, times, threads, 1 / (1 + goal.near))
     return _verdict(count >= goal.share * len(behind), figure)
 
 
 def _too_close(
-    cells: Mapping[str, Cell], missed: Sequence[str], times: Times, threads: int, least: float, than: str = ""
+    results: Mapping[str, CandidateResult], missed: Sequence[str], times: Times, threads: int, least: float, than: str = ""
 ) -> str:
     """How many of the missed problems and of the others may be so by noise alone, in words; "" where none."""
-    close = {label for label, cell in cells.items() if times.undecided(label, threads, cell.entry["name"], least, than)}
+    close = {label for label, result in results.items() if times.undecided(label, threads, result.entry["name"], least, than)}
     among, others = len(close & set(missed)), len(close - set(missed))
     return f"; too close to tell: {among} of those that miss it, {others} of the others" * bool(close)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from tabulate import tabulate
 
 from convbench.common import numbers
-from convbench.speed.goals import PACKED, THREADS, Cell, Goals, Row, Times, judge, mean, times_faster
+from convbench.speed.goals import PACKED, THREADS, CandidateResult, Goals, Row, Times, judge, mean, times_faster
 
 # How the libraries are called where they are named, by what is stored.
 LIBRARIES = {
@@ -20,7 +20,7 @@ LIBRARIES = {
     "numba": "Numba",
     "Cython": "Cython",
 }
-FEW = 4  # notes of one kind about one contender that are spelled out
+FEW = 4  # notes of one kind about one candidate that are spelled out
 
 
 def text(goals: Goals, rows: Iterable[Row], times: Times, machine: str, code: str) -> str:
@@ -77,16 +77,16 @@ def _goals(goals: Goals, rows: list[Row], times: Times) -> str:
 
 
 def _problems(goals: Goals, row: Row, times: Times, threads: int) -> str:
-    """Problems down; times of everybody, ratios and the error of ours across."""
+    """Problems down; times of all candidates, ratios and the error of ours across."""
     names = _columns(goals, row, times, threads)
     compared = [(than, row.ours) for than in row.compared]
     compared += [(row.baseline, row.ours + PACKED)] * (row.ours + PACKED in names)
     lines = []
     for label in row.problems:
-        wanted = {*goals.contenders(label), *times.names(label, threads)}
-        cells = [_time(times.cell(label, threads, name)) if name in wanted else "" for name in names]
+        wanted = {*goals.candidates(label), *times.names(label, threads)}
+        cells = [_time(times.result(label, threads, name)) if name in wanted else "" for name in names]
         ratios = [_ratio(times.ratio(label, threads, *pair)) for pair in compared]
-        ours = times.cell(label, threads, row.ours)
+        ours = times.result(label, threads, row.ours)
         error = f"{ours.entry['relative_l2']:.1e}" if "relative_l2" in ours.entry else ""  # a mask has none
         lines.append([label, *cells, *ratios, error])
     means = [_ratio(mean(row, *pair, times, threads)) for pair in compared]
@@ -96,14 +96,14 @@ def _problems(goals: Goals, row: Row, times: Times, threads: int) -> str:
 
 
 def _columns(goals: Goals, row: Row, times: Times, threads: int) -> list[str]:
-    """The contenders of a row in order, each followed by itself with packed weights where that was measured."""
+    """The candidates of a row in order, each followed by itself with packed weights where that was measured."""
     measured = {name for label in row.problems for name in times.names(label, threads)}
     names = dict.fromkeys([row.baseline, *row.beside, *row.compared, row.ours, *row.also])
     return [name for own in names for name in (own, own + PACKED) if name == own or name in measured]
 
 
 def _notes(goals: Goals, row: Row, times: Times) -> list[str]:
-    """Why contenders have no time, and what disturbed a measurement; what is skipped again and again for one kind of reason
+    """Why candidates have no time, and what disturbed a measurement; what is skipped again and again for one kind of reason
     is said once, with how often.
     """
     found: list[str] = []
@@ -112,11 +112,11 @@ def _notes(goals: Goals, row: Row, times: Times) -> list[str]:
         for threads in THREADS:
             where = f"{label}, {numbers.many(threads, 'thread')}"
             for name in _columns(goals, row, times, threads):
-                cell = times.cell(label, threads, name)
-                if cell.status == "failed":
-                    found.append(f"{where}: {name} failed: {cell.entry['reason']}")
-                elif cell.status == "skipped":
-                    reason = cell.entry["reason"]
+                result = times.result(label, threads, name)
+                if result.status == "failed":
+                    found.append(f"{where}: {name} failed: {result.entry['reason']}")
+                elif result.status == "skipped":
+                    reason = result.entry["reason"]
                     skipped.setdefault((name, reason.partition(":")[0]), []).append((where, reason))
             for line in times.lines.get((label, threads), ()):
                 if line["disturbed"]:
@@ -130,10 +130,10 @@ def _notes(goals: Goals, row: Row, times: Times) -> list[str]:
     return found
 
 
-def _time(cell: Cell) -> str:
-    if cell.status != "ok":
-        return cell.status
-    low, middle, high = cell.quartiles
+def _time(result: CandidateResult) -> str:
+    if result.status != "ok":
+        return result.status
+    low, middle, high = result.quartiles
     spread = (high - low) / 2 / middle
     return numbers.with_spread(middle, "seconds", spread)
 

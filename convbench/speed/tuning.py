@@ -14,16 +14,16 @@ from rich.console import Console
 
 from convbench.asv.project import Project
 from convbench.common import interrupts
-from convbench.speed import goals
-from convbench.speed import measure as speed
+from convbench.speed import goals, measure, times_file
 from convbench.speed.goals import Goals, Key, Line, Row, Times
+from convbench.speed.times_file import TimesFile
 from convbench.suite import ask
 
 Lines = Mapping[Key, Sequence[Line]]
-Found = dict[int, dict[str, dict[str, float]]]  # seconds by number of threads, problem and contender
+Found = dict[int, dict[str, dict[str, float]]]  # seconds by number of threads, problem and candidate
 
 
-def run(project: Project, again: speed.Again, dirty: bool, console: Console) -> list[str]:
+def run(project: Project, again: measure.Again, dirty: bool, console: Console) -> list[str]:
     """Measure what is not there yet, or is to be again, then write the table; return what to say of it.
 
     What one process found is measured in two more where all other problems let expect something else.
@@ -33,43 +33,41 @@ def run(project: Project, again: speed.Again, dirty: bool, console: Console) -> 
     settings = _settings(project)
     asked = {key: settings[key] for key in ("sets", "random", "seed", "problems")}
     every = tuple(event["problem"] for event in ask.ask(project, "problems", asked, console))
-    baseline, *others = settings["contenders"]
+    baseline, *others = settings["candidates"]
     about = {"seconds": settings["seconds"], "within": settings["within"]}
     row = Row("tune", "", baseline, every, (), baseline=baseline, also=tuple(others), **about)
     known = Goals((row,))
     # The table itself decides none of the times it is made of.
-    store = speed.find_store(project, dirty, (*speed.CODE, f":!{settings['table']}"), "tune")
+    file = times_file.find(project, dirty, (*times_file.CODE, f":!{settings['table']}"), "tune")
     # Every number of threads is finished before the next.
     keys = [(label, count) for count in settings["threads"] for label in every]
-    failed = speed.measure_all(project, known, store, keys, again, console)
+    failed = measure.measure_all(project, known, file, keys, again, console)
     # One process is not believed against all that is like it.
-    first = {key: lines[:1] for key, lines in speed.read(store.path).items()}
-    doubtful = _doubtful(project, _times(first, settings["threads"], every), console)
-    if doubtful:
-        what = f"on {len(doubtful)} of {len(first)} measurements all others would pick one over 10 % slower than the fastest"
+    first = {key: lines[:1] for key, lines in times_file.read(file.path).items()}
+    outliers = _outliers(project, _times(first, settings["threads"], every), console)
+    if outliers:
+        what = f"on {len(outliers)} of {len(first)} measurements all others would pick one over 10 % slower than the fastest"
         console.print(f"{what}: they are made in {goals.SEVERAL} processes")
         for process in range(2, goals.SEVERAL + 1):
-            failed += speed.measure_all(project, known, store, doubtful, again, console, process)
-    lines = {key: several if key in doubtful else several[:1] for key, several in speed.read(store.path).items()}
-    said = _write(project, store, lines, _times(lines, settings["threads"], every), console)
+            failed += measure.measure_all(project, known, file, outliers, again, console, process)
+    lines = {key: several if key in outliers else several[:1] for key, several in times_file.read(file.path).items()}
+    said = _write(project, file, lines, _times(lines, settings["threads"], every), console)
     if failed:
-        raise click.ClickException(
-            f"{failed} contenders failed and have no time; the reasons stand above; " + "; ".join(said)
-        )
+        raise click.ClickException(f"{failed} candidates failed and are not timed; see the reasons above; " + "; ".join(said))
     return said
 
 
-def _doubtful(project: Project, times: Found, console: Console) -> list[Key]:
+def _outliers(project: Project, times: Found, console: Console) -> list[Key]:
     """The measurements that are not settled by one process."""
     return [
         (event["problem"], count)
         for count, found in times.items()
         if found
-        for event in _ask(project, "doubtful", found, {}, console)
+        for event in _ask(project, "outliers", found, {}, console)
     ]
 
 
-def _write(project: Project, store: speed.Store, lines: Lines, times: Found, console: Console) -> list[str]:
+def _write(project: Project, file: TimesFile, lines: Lines, times: Found, console: Console) -> list[str]:
     """Have the table written, each number of threads by itself; return what to say of it."""
     said = []
     for count, found in times.items():
@@ -77,8 +75,8 @@ def _write(project: Project, store: speed.Store, lines: Lines, times: Found, con
             said.append(f"{count} threads: nothing was measured, so the table stays as it is")
             continue
         date = max(lines[label, count][-1]["date"] for label in found)[:10]
-        about = {"threads": count, "machine": store.machine, "commit": store.code.removeprefix("commit "), "date": date}
-        for event in _ask(project, "table", found, about, console):
+        about = {"threads": count, "machine": file.machine, "commit": file.code.removeprefix("commit "), "date": date}
+        for event in _ask(project, "write_choice", found, about, console):
             what = f"{event['table']}, {count} thread{'s' * (count > 1)}: {event['problems']} problems"
             said.append(f"{what}; picked by the others alone, {event['near']:.0%} get one within 10 % of the fastest")
             for rule, (of, slower, much) in sorted(event["rules"].items()):
@@ -109,7 +107,7 @@ def _settings(project: Project) -> dict[str, Any]:
 def _times(lines: Lines, threads: Sequence[int], every: Sequence[str]) -> Found:
     """Seconds of everybody who has a time, by number of threads and problem.
 
-    Of several processes it is the median of how many times as fast as the first contender everybody was; who was left out of
+    Of several processes it is the median of how many times as fast as the first candidate everybody was; who was left out of
     one was slower there than any time says.
     """
     times = Times(lines)
@@ -119,7 +117,7 @@ def _times(lines: Lines, threads: Sequence[int], every: Sequence[str]) -> Found:
 
 def _seconds(times: Times, label: str, threads: int) -> dict[str, float]:
     names = [name for name in times.names(label, threads) if not name.endswith(goals.PACKED)]
-    medians = {name: times.cell(label, threads, name).median for name in names}
+    medians = {name: times.result(label, threads, name).median for name in names}
     first = next((name for name in names if not math.isnan(medians[name])), "")
     processes, found = len(times.lines.get((label, threads), ())), {}
     for name in names:

@@ -25,11 +25,11 @@ import ruptures
 from scipy import optimize, special, stats
 
 LEVEL = 0.01  # share of the series called changed that may be false alarms
-FEWEST = 4  # points from which a series is judged: with three, one side of every step is one point
+MIN_POINTS = 4  # points from which a series is judged: with three, one side of every step is one point
 SHORT = 10  # points below which a series cannot know its own noise
-LASTING = 3  # points that a level between two others must have: two in a row are too often one bad hour
+MIN_LEVEL_POINTS = 3  # points that a level between two others must have: two in a row are too often one bad hour
 LONE = 4.0  # times the noise by which a single point stands out from its neighbours
-SMALLEST = 0.01  # change worth telling: identical code moves by this much with where its memory lies
+MIN_CHANGE = 0.01  # change worth telling: identical code moves by this much with where its memory lies
 FLOOR = 0.001  # relative noise that no clock gets below
 INTERVAL = 0.95
 STEP, DRIFT, ALONE = "step", "drift", "alone"
@@ -54,7 +54,7 @@ class Change:
     last, first: places of the neighbouring points between which the step most likely lies.
     good, changed: the same for the 95 % set of places: the step lies after `good` and not after `changed`.
     before, after: the levels on either side. ratio: after over before, from low to high with 95 % confidence.
-    doubt: the p-value, corrected for the number of places.
+    p_value: corrected for the number of places.
     """
 
     kind: str
@@ -67,7 +67,7 @@ class Change:
     ratio: float
     low: float
     high: float
-    doubt: float
+    p_value: float
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Finding:
     @property
     def short(self) -> bool:
         """Too short to be judged."""
-        return self.points < FEWEST
+        return self.points < MIN_POINTS
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class _Fit:
 def judge(series: Sequence[Series]) -> list[Finding]:
     """Find the changes of each series, all of them as one family: in the order given."""
     present = [_present(one) for one in series]
-    enough = [i for i, (x, _) in enumerate(present) if len(x) >= FEWEST]
+    enough = [i for i, (x, _) in enumerate(present) if len(x) >= MIN_POINTS]
     findings = [Finding(len(x)) for x, _ in present]
     if not enough:
         return findings
@@ -144,13 +144,13 @@ def judge(series: Sequence[Series]) -> list[Finding]:
     prior = _prior([fit.residual() for fit in fits.values()])
     for fit in fits.values():
         _settle(fit, prior, LEVEL, LEVEL)
-    doubts = [min((change.doubt for change in _changes(fit, prior)), default=1.0) for fit in fits.values()]
-    picked = int(np.sum(stats.false_discovery_control(doubts) <= LEVEL))
+    p_values = [min((change.p_value for change in _changes(fit, prior)), default=1.0) for fit in fits.values()]
+    picked = int(np.sum(stats.false_discovery_control(p_values) <= LEVEL))
     level = LEVEL * max(picked, 1) / len(fits)
     for i, fit in fits.items():
         # The rule counts series: it grants its level to one step of each, and any more are held to Bonferroni's.
         _settle(fit, prior, level, LEVEL / len(fits))
-        changes = tuple(change for change in _changes(fit, prior) if change.doubt <= level)
+        changes = tuple(change for change in _changes(fit, prior) if change.p_value <= level)
         findings[i] = Finding(fit.points, fit.noise(prior)[0], changes)
     return findings
 
@@ -171,7 +171,7 @@ def _propose(x: np.ndarray, y: np.ndarray, noise: float, least: float) -> _Fit:
     """Set single points aside and cut the rest into more pieces than will stay."""
     lone = _lone(y, noise)
     fit = _Fit(x[~lone], y[~lone], list(zip(x[lone].tolist(), y[lone].tolist(), strict=True)), noise, least)
-    if len(fit.y) >= FEWEST:
+    if len(fit.y) >= MIN_POINTS:
         # Twice the logarithm: a step is two parameters, its size and its place (Schwarz's criterion).
         penalty = 2 * math.log(len(fit.y)) * noise**2
         fit.starts = ruptures.KernelCPD(kernel="linear", min_size=2).fit_predict(fit.y[:, None], pen=penalty)[:-1]
@@ -206,15 +206,15 @@ def _prior(residuals: Sequence[tuple[float, int]]) -> _Prior:
 
 
 def _settle(fit: _Fit, prior: _Prior, level: float, several: float) -> None:
-    """Take the weakest step away until all are within a level of doubt: that for several, or that for the only one left."""
+    """Take the weakest step away until all p-values are within a level: that for several, or that for the only one left."""
     while fit.starts:
         noise, freedom = fit.noise(prior)
         pieces = [fit.y[a:b] for a, b in fit.pieces()]
-        passing = [0 < i < len(pieces) - 1 and len(piece) < LASTING for i, piece in enumerate(pieces)]
+        passing = [0 < i < len(pieces) - 1 and len(piece) < MIN_LEVEL_POINTS for i, piece in enumerate(pieces)]
         strength = []
         for i, (left, right) in enumerate(itertools.pairwise(pieces)):
-            doubt = 1.0 if passing[i] or passing[i + 1] else _doubt(left, right, fit.points, noise, freedom)
-            strength.append((-doubt, abs(right.mean() - left.mean())))
+            p_value = 1.0 if passing[i] or passing[i + 1] else _p_value(left, right, fit.points, noise, freedom)
+            strength.append((-p_value, abs(right.mean() - left.mean())))
         weakest = strength.index(min(strength))
         if -strength[weakest][0] <= (several if len(fit.starts) > 1 else level):
             return
@@ -228,10 +228,10 @@ def _settle(fit: _Fit, prior: _Prior, level: float, several: float) -> None:
             fit.starts[pair.start : pair.stop] = moved
 
 
-def _doubt(left: np.ndarray, right: np.ndarray, points: int, noise: float, freedom: float) -> float:
+def _p_value(left: np.ndarray, right: np.ndarray, points: int, noise: float, freedom: float) -> float:
     """The probability of a step as large as this without any, over all places where it could have been."""
     size = min(abs(float(middle(right) - middle(left))) for middle in (np.mean, np.median))
-    if size < math.log1p(SMALLEST):
+    if size < math.log1p(MIN_CHANGE):
         return 1.0
     t = size / (noise * math.sqrt(1 / len(left) + 1 / len(right)))
     return min(1.0, 2 * float(special.stdtr(freedom, -t)) * (points - 1))
@@ -244,12 +244,12 @@ def _changes(fit: _Fit, prior: _Prior) -> list[Change]:
     levels = [fit.y[a:b] for a, b in pieces]
 
     def change(kind: str, where: Iterable[int], left: np.ndarray, right: np.ndarray) -> Change:
-        doubt = _doubt(left, right, fit.points, noise, freedom)
+        p_value = _p_value(left, right, fit.points, noise, freedom)
         half = noise * math.sqrt(1 / len(left) + 1 / len(right)) * float(special.stdtrit(freedom, (1 + INTERVAL) / 2))
         last, first, good, changed = map(int, where)
         levels = math.exp(left.mean()), math.exp(right.mean())
         ratio, margin = levels[1] / levels[0], math.exp(half)
-        return Change(kind, last, first, good, changed, *levels, ratio, ratio / margin, ratio * margin, doubt)
+        return Change(kind, last, first, good, changed, *levels, ratio, ratio / margin, ratio * margin, p_value)
 
     found = []
     if fit.starts and _drifts(fit.x, fit.y, fit.starts, noise):

@@ -33,11 +33,11 @@ from convbench.stored.table import show_rows
 SAME, DIFFERS, UNKNOWN = "same", "differs", "unknown"
 KIND = "stored, not paired"
 # Identical commits measured one after the other differ by more than 5 % in 12 % of cells; twice that is rare.
-SMALLEST = 0.10
+MIN_CHANGE = 0.10
 # A side's own spread misses what differs between two processes, hence a multiple of it.
 SPREADS = 3
 # One sample has no spread to judge by.
-FEWEST = 2
+MIN_SAMPLES = 2
 
 
 class Impossible(click.ClickException):
@@ -102,17 +102,17 @@ def judge(before: Side, after: Side) -> tuple[str, float | None, str]:
         return UNKNOWN, None, said
     ratio = after.value / before.value
     reservation = f"; {said}" if said else ""
-    if min(before.samples, after.samples) < FEWEST:
-        return UNKNOWN, ratio, f"{before.samples} and {after.samples} samples, of {FEWEST} at least{reservation}"
+    if min(before.samples, after.samples) < MIN_SAMPLES:
+        return UNKNOWN, ratio, f"{before.samples} and {after.samples} samples, of {MIN_SAMPLES} at least{reservation}"
     spread = max((side.high - side.low) / value for side, value in ((before, before.value), (after, after.value)))
     change = math.log(max(before.value, after.value) / min(before.value, after.value))
-    if change <= math.log1p(SMALLEST):
-        return SAME, ratio, f"within {numbers.percent(SMALLEST)}{reservation}"
+    if change <= math.log1p(MIN_CHANGE):
+        return SAME, ratio, f"within {numbers.percent(MIN_CHANGE)}{reservation}"
     noise = f"{SPREADS} x the spread of {numbers.percent(spread)}"
     if change <= SPREADS * spread:
         return UNKNOWN, ratio, f"within {noise}{reservation}"
-    if SPREADS * spread < math.log1p(SMALLEST):
-        noise = numbers.percent(SMALLEST)
+    if SPREADS * spread < math.log1p(MIN_CHANGE):
+        noise = numbers.percent(MIN_CHANGE)
     if before.high < after.low or after.high < before.low:
         return DIFFERS, ratio, f"{'slower' if ratio > 1 else 'faster'} by over {noise}{reservation}"
     return UNKNOWN, ratio, f"beyond {noise}, but the quartiles overlap{reservation}"
@@ -171,7 +171,7 @@ def compare(
             f"compared: {', '.join(before)}; {', '.join(after)}"
         )
     environment = common[-1]
-    cells = _pair(_read(before[environment], known), _read(after[environment], known))
+    cells = _compared(_read(before[environment], known), _read(after[environment], known))
     wanted = [re.compile(pattern) for pattern in patterns]
     if wanted:
         cells = [c for c in cells if any(w.search(spelling((c.benchmark, c.params))) for w in wanted)]
@@ -244,7 +244,7 @@ def _side(cell, count: int | None, known: bool) -> Side:
     return Side(cell.value, low, high, 0 if math.isnan(low + high) else int(count or 0), reason)
 
 
-def _pair(before: Sides, after: Sides) -> list[ComparedCell]:
+def _compared(before: Sides, after: Sides) -> list[ComparedCell]:
     """The cells of either commit, judged."""
     absent = Side(reason="not stored")
     cells = []
@@ -298,7 +298,7 @@ def show(comparison: Comparison, console: Console) -> None:
     console.print(one_line(f"{KIND}: {comparison.machine}, {commits}, {comparison.environment}", style="bold"))
     console.print(one_line("median ± half the interquartile range; ratio: after over before, the worst first"))
     wide = f"{SPREADS} x the spread, the larger interquartile range over its median, where that is more"
-    console.print(one_line(f"differs: by over {numbers.percent(SMALLEST)}, or over {wide}"))
+    console.print(one_line(f"differs: by over {numbers.percent(MIN_CHANGE)}, or over {wide}"))
     console.print(one_line("measured at different times, so a verdict is a hint; `convbench gate` decides"))
     for environment in comparison.left_out:
         console.print(one_line(f"measured less recently and left out: {environment}"))

@@ -242,7 +242,7 @@ def document(found: History) -> dict[str, Any]:
                 "unit": event.unit,
                 "ratio": event.change.ratio,
                 "interval": [event.change.low, event.change.high],
-                "p_value": event.change.doubt,
+                "p_value": event.change.p_value,
                 "noise": event.noise,
                 "last_before": event.good.hash,
                 "first_after": event.changed.hash,
@@ -262,7 +262,7 @@ def show(found: History, console: Console) -> None:
     console.print(one_line(f"history of {found.machine}: {span}", style="bold"))
     judged = f"{found.series} series"
     if found.short:
-        judged += f", {found.short} of them too short to tell: fewer than {change_points.FEWEST} commits have a value"
+        judged += f", {found.short} of them too short to tell: fewer than {change_points.MIN_POINTS} commits have a value"
     if not math.isnan(found.noise):
         judged += f"; noise from commit to commit {numbers.percent(found.noise)} in the median series"
     console.print(one_line(judged))
@@ -296,7 +296,7 @@ def _table(events: Sequence[Event], names: Sequence[str]) -> Table:
     for event, name in zip(events, names, strict=True):
         change = event.change
         # Digits enough for the smallest change to show.
-        spread = min(event.noise, change_points.SMALLEST / 2)
+        spread = min(event.noise, change_points.MIN_CHANGE / 2)
         table.add_row(
             one_line(name),
             *(one_line(numbers.quantity(level, event.unit, spread)) for level in (change.before, change.after)),

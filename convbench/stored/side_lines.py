@@ -1,20 +1,41 @@
-"""Reads side files: a line of JSON for each cell and round, beside each of asv's results files."""
+"""Reads and writes the compressed JSON lines beside asv's files. A side file has a line for each cell and round.
+
+Compressed, since a checkout has to stay light; without a date, so that the same lines make the same file.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import click
+
 from convbench.asv import files
-from convbench.common import untrusted
+from convbench.common import atomic_write, untrusted
+from convbench.common.untrusted import Unreadable
+
+COMPRESSED = ".gz"
+COMPRESSION_LEVEL = 9
+GZIP = 16 + zlib.MAX_WBITS  # zlib's number for data with gzip's header
 
 
 def path(results: Path) -> Path:
     """Where the reasons and facts of a results file lie."""
-    return results.with_name(results.stem + ".cells.jsonl")
+    return results.with_name(f"{results.stem}.cells.jsonl{COMPRESSED}")
+
+
+def keep(side: Path, results: Path) -> None:
+    """Add the lines of a run to the side file of a results file, but for samples, which asv's own file has.
+
+    Raises ClickException where that cannot be written.
+    """
+    whole = [line for line in json_lines(side) if isinstance(line, dict)]
+    append(({key: value for key, value in line.items() if key != "samples"} for line in whole), path(results))
 
 
 def read(path: Path) -> dict[tuple[str, tuple[str, ...]], dict[str, Any]]:
@@ -61,11 +82,51 @@ def _is_number(value: Any) -> bool:
 
 
 def json_lines(path: Path) -> Iterator[Any]:
-    """The content of each line of JSON in a file, which may be missing; lines that are not whole are passed over.
+    """The content of each line of JSON in a file, which may be missing or compressed; lines cut short are passed over.
 
-    Raises Unreadable for what is there and is no regular file of limited size.
+    Raises Unreadable for what is there and is no regular file of limited size, before and after it is decompressed.
     """
-    if path.exists() or path.is_symlink():
-        for text in untrusted.read_bytes(path).decode(errors="replace").split("\n"):
-            with contextlib.suppress(*untrusted.FAULTS):
-                yield json.loads(text)
+    for text in _read(path).decode(errors="replace").split("\n"):
+        with contextlib.suppress(*untrusted.FAULTS):
+            yield json.loads(text)
+
+
+def append(lines: Iterable[Mapping[str, Any]], target: Path) -> None:
+    """Add lines to a compressed file, which is replaced as a whole, so that a crash leaves the old one.
+
+    Raises ClickException where that cannot be written, or what is there cannot be read.
+    """
+    try:
+        before = _read(target)
+        if before and not before.endswith(b"\n"):
+            before += b"\n"  # a line that was cut short takes none of ours with it
+        content = before + "".join(json.dumps(line) + "\n" for line in lines).encode()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write.whole(target) as beside:
+            beside.write_bytes(gzip.compress(content, COMPRESSION_LEVEL, mtime=0))
+    except Unreadable as error:
+        raise click.ClickException(f"{error}; move it away to store new lines") from None
+    except OSError as error:
+        raise click.ClickException(f"cannot write to {target}: {error.strerror}") from None
+
+
+def _read(path: Path) -> bytes:
+    """The content of a file, decompressed, b"" where there is none. Raises Unreadable."""
+    if not (path.exists() or path.is_symlink()):
+        return b""
+    content = untrusted.read_bytes(path)
+    return _decompressed(content, path) if path.suffix == COMPRESSED else content
+
+
+def _decompressed(content: bytes, path: Path) -> bytes:
+    """The data of one gzip member, up to where it is cut short. Raises Unreadable for other data and for too much of it."""
+    stream = zlib.decompressobj(GZIP)
+    try:
+        data = stream.decompress(content, untrusted.LARGEST + 1)
+    except zlib.error as error:
+        raise Unreadable(f"{untrusted.name(path)} is unreadable: {error}") from None
+    if len(data) > untrusted.LARGEST:
+        raise Unreadable(f"{untrusted.name(path)} is unreadable: it has more than {untrusted.LARGEST >> 10} KiB decompressed")
+    if stream.unused_data:
+        raise Unreadable(f"{untrusted.name(path)} is unreadable: other data follows the compressed lines")
+    return data

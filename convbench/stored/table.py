@@ -61,7 +61,7 @@ class Notes:
     baseline: str | None
 
 
-def records(cells: pd.DataFrame) -> list[dict]:
+def as_dicts(cells: pd.DataFrame) -> list[dict]:
     """One plain dictionary a cell, for JSON and CSV; None where there is no figure."""
     frame = cells.copy()
     frame["repeats"] = [len(samples) if isinstance(samples, list) else None for samples in frame.samples]

@@ -17,7 +17,7 @@ MODES = ("whole", "sampled")
 @contextlib.contextmanager
 def mode(name):
     """Let the oracle look at every output, or at a sample however small the problem."""
-    few = {"WHOLE": 0, "SAMPLE": 0, "MOST": 64, "BORDER": 64} if name == "sampled" else {}
+    few = {"WHOLE": 0, "SAMPLE": 0, "MAX_SAMPLED_OUTPUTS": 64, "BORDER": 64} if name == "sampled" else {}
     with mock.patch.multiple(oracle, **few) if few else contextlib.nullcontext():
         yield
 
@@ -34,6 +34,12 @@ def some(draw, most=3):
     )
     n, c, k = draw(number(0, 2)), groups * draw(number(1, most)), groups * draw(number(1, most))
     return Problem(n, c, h, w, k, r, s, stride, padding, dilation, groups, draw(st.sampled_from(sorted(oracle.UNIT))))
+
+
+def fractions(problem, seed=0):
+    """Input and weight of a problem, in [-1, 1]."""
+    random = np.random.default_rng(seed)
+    return [random.uniform(-1, 1, shape).astype(problem.dtype) for shape in (problem.input_shape, problem.weight_shape)]
 
 
 def by_torch(problem, input, weight):

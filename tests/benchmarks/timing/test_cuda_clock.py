@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks import device_ceilings
-from benchmarks.harness.asv_types import CheckedTime, Skip
-from benchmarks.timing import cuda_clock
+from benchmarks.errors import Skip
+from benchmarks.harness.asv_types import CheckedTime
+from benchmarks.timing import cuda_clock, device_limits
 from benchmarks.timing.cuda_clock import Device, Launched, Queued
-from benchmarks.workloads.tasks import Cell
+from benchmarks.timing.prepared_cell import PreparedCell
 from convbench.stored.roofline import Roofline
 
 
@@ -103,7 +103,7 @@ def test_a_block_is_the_time_of_its_calls_on_the_device(number, work, launch, co
     if block.remark is None:
         assert math.isclose(seconds, number * work, rel_tol=1e-6)
     else:
-        assert launch * min(number, cuda_clock.MOST) > cuda_clock.LONGEST / 6
+        assert launch * min(number, cuda_clock.MAX_QUEUED_CALLS) > cuda_clock.MAX_WAIT_SECONDS / 6
     assert books.queue.count("call") >= number
 
 
@@ -121,9 +121,9 @@ def test_every_cold_call_comes_after_a_flush_that_is_not_counted():
 
 def test_no_more_calls_are_queued_than_a_device_takes():
     books = Books(1e-6, 1e-6)
-    queued(books)(2 * cuda_clock.MOST + 1)
+    queued(books)(2 * cuda_clock.MAX_QUEUED_CALLS + 1)
     lengths = [len(list(group)) for what, group in itertools.groupby(books.queue) if what == "call"]
-    assert lengths == [cuda_clock.MOST, cuda_clock.MOST, 1]
+    assert lengths == [cuda_clock.MAX_QUEUED_CALLS, cuda_clock.MAX_QUEUED_CALLS, 1]
 
 
 def test_slow_launches_are_waited_for():
@@ -156,7 +156,7 @@ def test_a_cell_whose_clock_is_held_back_is_measured_once_more_and_then_marked(c
     sampled, said = [], []
 
     class Suite:
-        cell = Cell(books.call, block, lambda output: {}, {}, arrays="torch")
+        cell = PreparedCell(books.call, block, lambda output: {}, {}, arrays="torch")
 
         def time_it(self):
             """Only its name is asked for."""
@@ -181,7 +181,7 @@ def test_a_device_is_asked_during_its_calls_and_not_while_it_waits_for_them(numb
     block = queued(books, cold=cold)
     block(number)
     # What is over before anybody asks again is not known.
-    known = min(number, cuda_clock.MOST)
+    known = min(number, cuda_clock.MAX_QUEUED_CALLS)
     assert block.held_back or known * work + cold * (known - 1) * 1e-3 < 1.01 * cuda_clock.PAUSE
 
 
@@ -205,13 +205,13 @@ def test_a_device_that_nobody_knows_has_no_facts(monkeypatch):
 # What the device can do
 
 
-@pytest.mark.parametrize("ceiling", device_ceilings.CEILINGS)
-def test_a_ceiling_without_a_device_says_so(ceiling):
+@pytest.mark.parametrize("limit", device_limits.LIMITS)
+def test_a_limit_without_a_device_says_so(limit):
     try:
-        device_ceilings.require("torch")
+        cuda_clock.require("torch")
     except ImportError:
         with pytest.raises(Skip, match="unavailable: "):
-            device_ceilings.prepare(ceiling)
+            device_limits.prepare(limit)
 
 
 def test_a_device_has_a_roofline_of_its_own():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from benchmarks.errors import Missing
 from benchmarks.workloads import inputs, oracle
 from benchmarks.workloads.problems import Problem, load_set
 
@@ -81,5 +82,5 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, monkeypatch):
 
 def test_without_scikit_learn_the_photograph_says_what_to_install(monkeypatch):
     monkeypatch.setattr(inputs.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(inputs.Missing, match="pip install scikit-learn pillow"):
+    with pytest.raises(Missing, match="pip install scikit-learn pillow"):
         inputs.make(Problem.parse("n1c1h7w7k1r3s3p1", data="photo"))

@@ -15,7 +15,7 @@ from benchmarks.workloads.problems import Problem
 SETS = sorted(path.stem for path in problems.SETS.glob("*.toml"))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(problem=some())
 def test_a_label_says_it_all(problem):
     again = Problem.parse(problem.label, dtype=problem.dtype)
@@ -24,7 +24,7 @@ def test_a_label_says_it_all(problem):
     assert " " not in problem.label
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(problem=some())
 def test_work_and_shapes_are_those_of_the_output(problem):
     input, weight = (np.ones(shape, problem.dtype) for shape in (problem.input_shape, problem.weight_shape))

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import impls
+from benchmarks.errors import WrongAnswer
 from benchmarks.harness import cell
-from benchmarks.workloads import eurosat, oracle
-from benchmarks.workloads import tiles as reading
+from benchmarks.workloads import eurosat, tiles
 from benchmarks.workloads.tiles import Batch, ColdPages, ReadBatch
 
 NAMES = impls.names("read_batch")
@@ -34,7 +34,7 @@ def few(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CONVBENCH_CACHE", str(tmp_path_factory.mktemp("cache")))
         patch.delenv("CONVBENCH_EUROSAT", raising=False)
-        patch.setattr(reading, "MOST", 40)
+        patch.setattr(tiles, "MAX_TILES", 40)
         yield
 
 
@@ -70,7 +70,7 @@ def test_cold_is_cold(name):
     cold = ColdPages(made.call)
     (never_mapped := Path(cold.paths[0]).with_suffix(".bin")).write_bytes(bytes(1 << 16))
     os.sync()
-    reading._drop(never_mapped)
+    tiles._drop(never_mapped)
     if in_memory(never_mapped):
         pytest.skip("this file system keeps its files in memory")
     seen = []
@@ -100,7 +100,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_wrong_batch_is_found(fault):
-    with pytest.raises(oracle.WrongAnswer):
+    with pytest.raises(WrongAnswer):
         ReadBatch("read_batch", Batch(5)).check(broken(FAULTS[fault]), {"pool": 1})
 
 
@@ -113,7 +113,7 @@ def test_a_batch_that_is_remembered_is_found():
 
     made = ReadBatch("read_batch", Batch(5)).check(broken(remembered), {"pool": 1})
     made.block(1)
-    with pytest.raises(oracle.WrongAnswer, match="of other tiles, tile "):
+    with pytest.raises(WrongAnswer, match="of other tiles, tile "):
         made.verify(made.block.output)
 
 

@@ -2,155 +2,21 @@
 
 import contextlib
 import json
-import os
-import signal
 import subprocess
-import sys
-import time
+from datetime import datetime, timedelta
 
+import compressed
 import filelock
 import pytest
 from click.testing import CliRunner
 from command_line import sentence, settings
 from goal_lines import line
 from repositories import commit, git
-from runs import left_running
-from speed_suites import with_suite
+from speed_suites import DOCS, FIRST, GOALS, SECOND, stored
 
-from convbench.cli import commands
+from convbench.cli.main import main
 from convbench.common import load
-from convbench.speed import measure
-
-DOCS = f"# Speed\n\nProse above.\n\n{measure.BEGIN}\nold\n{measure.END}\n\nProse below.\n"
-GOALS = """
-baseline = "copy"
-beside = []
-seconds = 0.01
-[[row]]
-name = "first"
-what = "a filter"
-ours = "cpu.shift"
-goals = [{ than = "copy", geomean = 0.001 }]
-problems = ["n1c1h9w9k1r3s3p1"]
-[[row]]
-name = "second"
-what = "another"
-ours = "cpu.shift"
-goals = [{ than = "copy", geomean = 100.0, each = 0.5 }]
-problems = ["n1c1h8w9k1r3s3p1"]
-"""
-FIRST, SECOND = "n1c1h9w9k1r3s3p1", "n1c1h8w9k1r3s3p1"
-
-
-@pytest.fixture
-def project(tmp_path):
-    """A project with this suite and goals of its own, everything committed."""
-    return with_suite(tmp_path / "project", {"benchmarks/commands/speed.toml": GOALS, "docs/speed.md": DOCS})
-
-
-def stored(folder):
-    """The text of the file of results, "" where there is none."""
-    return "".join(path.read_text() for path in folder.glob("results/*/speed/*.jsonl"))
-
-
-# In real processes
-
-
-def start(folder, *arguments):
-    """The command in a process of its own, on one core."""
-    command = [sys.executable, "-m", "convbench", "speed", *arguments]
-    return subprocess.Popen(
-        command,
-        cwd=folder,
-        env={**os.environ, **settings(folder)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}),
-    )
-
-
-def finish(process):
-    out, err = process.communicate(timeout=120)
-    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
-
-
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_an_interrupted_measurement_keeps_what_was_finished_and_goes_on_from_there(project, signum):
-    process = start(project)
-    for text in process.stdout:
-        if text.startswith("[1/2"):
-            break
-    time.sleep(0.3)  # by now the next problem is being measured
-    process.send_signal(signum)
-    done = finish(process)
-    assert done.returncode != 0
-    if signum != signal.SIGKILL:
-        said = "Error: interrupted: 1 of 2 measurements are made; the same command goes on from there"
-        assert done.stderr.splitlines() == [said]
-        assert left_running(project) == []
-    before = stored(project)
-    assert [json.loads(text)["problem"] for text in before.splitlines()] == [FIRST]
-    assert (project / "docs" / "speed.md").read_text() == DOCS
-
-    done = finish(start(project))
-    assert done.returncode == 0, done.stderr
-    assert "1 of 4 measurements are to be made" in done.stdout
-    assert stored(project).startswith(before)
-    lines = [json.loads(text) for text in stored(project).splitlines()]
-    assert [(each["problem"], each["threads"]) for each in lines] == [(FIRST, 1), (SECOND, 1)]
-    for each in lines:
-        assert [(cell["name"], cell["status"], len(cell["samples"]) >= 7) for cell in each["cells"]] == [
-            *(("copy", "ok", True), ("cpu.shift", "ok", True)),
-        ]
-        assert set(each["pools"].values()) == {1}
-    said = stored(project) + "".join(str(path.relative_to(project)) for path in project.glob("results/*/speed/*"))
-    assert os.uname().nodename not in said
-    assert str(project.parent) not in said
-    # The report stands between the marks, as it was printed, and the prose around them as it was.
-    text = (project / "docs" / "speed.md").read_text()
-    before, after = DOCS.split("\nold\n")
-    assert text.startswith(before)
-    assert text.endswith(after)
-    assert text[len(before) : -len(after)].strip() in done.stdout
-
-
-WRONG = """
-
-def _wrong(problem, input, weight):
-    return lambda: input * 1.01, lambda output: output
-
-
-def _leaving(problem, input, weight):
-    import os
-
-    return lambda: os._exit(3), lambda output: output
-
-
-BARE |= {"wrong": _wrong, "leaving": _leaving}
-OTHERS |= dict.fromkeys(("wrong", "leaving"), _bare)
-"""
-
-
-def test_a_wrong_contender_has_no_time_and_one_that_ends_the_process_leaves_the_others(project):
-    goals = GOALS.replace('ours = "cpu.shift"', 'ours = "leaving"', 1).replace('ours = "cpu.shift"', 'ours = "wrong"', 1)
-    (project / "benchmarks" / "commands" / "speed.toml").write_text(goals)
-    with (project / "benchmarks" / "commands" / "speed.py").open("a") as file:
-        file.write(WRONG)
-    commit(project, "wrong")
-    done = finish(start(project))
-    assert done.returncode == 1
-    assert done.stderr == "Error: 2 contenders or measurements failed and have no time; the reasons stand above\n"
-    assert f"{FIRST}, 1 thread: FAILED, leaving ended the process with status 3: it printed nothing" in done.stdout
-    (kept,) = map(json.loads, stored(project).splitlines())
-    copy, wrong = kept["cells"]
-    assert (copy["status"], wrong["status"], "samples" in wrong) == ("ok", "failed", False)
-    assert f"* {SECOND}, 1 thread: wrong failed: WrongAnswer: relative L2 error" in done.stdout
-    assert done.stdout.count("not judged: no time for 1 of 1 problems") == 4
-    assert " met: " not in done.stdout
-
-
-# Without measuring
+from convbench.speed import measure, times_file
 
 
 @pytest.fixture
@@ -163,7 +29,7 @@ def fake(project, monkeypatch):
         def __call__(self, *arguments):
             with contextlib.chdir(project):
                 self.asked = []
-                done = CliRunner(env=settings(project)).invoke(commands.main, ["speed", *arguments], catch_exceptions=False)
+                done = CliRunner(env=settings(project)).invoke(main, ["speed", *arguments], catch_exceptions=False)
                 return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
 
         def ask(self, question, *_):
@@ -175,7 +41,7 @@ def fake(project, monkeypatch):
             yield {"facts": facts}
 
     found = Fake()
-    monkeypatch.setattr(measure.ask, "Kept", lambda _project, _verb: contextlib.nullcontext(found))
+    monkeypatch.setattr(measure.ask, "ForkServer", lambda _project, _verb: contextlib.nullcontext(found))
     monkeypatch.setattr(load, "busy", lambda _seconds: None)
     monkeypatch.setattr(load, "cores", lambda: found.cores)
     return found
@@ -219,8 +85,8 @@ def test_what_is_close_to_what_a_goal_wants_is_measured_in_several_processes(fak
     assert fake().stdout.count("0 of 2 measurements are to be made") == 2
     assert stored(project) == before
 
-    (path,) = project.glob("results/*/speed/*.jsonl")
-    path.write_text("".join(before.splitlines(keepends=True)[:-1]))
+    (path,) = project.glob("results/*/speed/*.jsonl.gz")
+    compressed.write_text(path, "".join(before.splitlines(keepends=True)[:-1]))
     fake.times = {"copy": 0.4, "cpu.shift": 1.0}
     done = fake()
     assert fake.asked == again[1:] + 2 * again[1:]
@@ -236,9 +102,10 @@ def test_what_is_close_to_what_a_goal_wants_is_measured_in_several_processes(fak
 def test_processes_that_were_disturbed_are_measured_again(fake, project, monkeypatch):
     fake.times = {"copy": 0.6, "cpu.shift": 1.0}
     fake()
-    (path,) = project.glob("results/*/speed/*.jsonl")
-    lines = [json.loads(text) for text in path.read_text().splitlines()]
-    path.write_text("".join(json.dumps({**each, "disturbed": "so" * (i == 4)}) + "\n" for i, each in enumerate(lines)))
+    (path,) = project.glob("results/*/speed/*.jsonl.gz")
+    lines = [json.loads(text) for text in compressed.read_text(path).splitlines()]
+    marked = [{**each, "disturbed": "so" * (i == 4)} for i, each in enumerate(lines)]
+    compressed.write_text(path, "".join(json.dumps(each) + "\n" for each in marked))
     assert f"* {SECOND}, 1 thread: measured while so" in fake("--report").stdout
     done = fake("--disturbed")
     assert fake.asked == [ALL[2], ALL[2]]  # the second process, and the third that came after it
@@ -254,15 +121,21 @@ def test_rows_are_picked(fake, project):
     assert "no row is called 'third'; there are first, second" in sentence(fake("--row", "third"))
 
 
-def test_rows_that_are_not_measured_now_are_shown_from_where_they_were_last(fake, project):
-    measured = []
+def test_rows_that_are_not_measured_now_are_shown_from_where_they_were_last(fake, project, monkeypatch):
+    measured, later = [], iter(range(100))
+
+    class Clock:
+        @staticmethod
+        def now(zone):  # dates are of whole seconds
+            return datetime(2026, 11, 20, tzinfo=zone) + timedelta(seconds=next(later))
+
+    monkeypatch.setattr(measure, "datetime", Clock)
     for i in range(3):
         (project / "impls" / "kernel.py").write_text(f"speed = {i}\n")
         commit(project, f"speed {i}")
         measured.append(git(project, "rev-parse", "HEAD")[:8])
         fake.times = {"copy": 2.0 + i, "cpu.shift": 1.0}
         fake("--row", "first" if i < 2 else "second")
-        time.sleep(1)  # dates are of whole seconds
     text = (project / "docs" / "speed.md").read_text()
     places = [text.index(word) for word in (measured[2], "## Second", measured[1], "## First")]
     assert places == sorted(places)
@@ -297,24 +170,24 @@ def test_on_one_core_two_threads_are_not_measured(fake):
 
 def test_half_a_line_is_passed_over_and_measured_anew(fake, project):
     fake()
-    (path,) = project.glob("results/*/speed/*.jsonl")
-    whole = path.read_text()
+    (path,) = project.glob("results/*/speed/*.jsonl.gz")
+    whole = compressed.read_text(path)
     for text in (whole[:-40], whole[:-1], whole + '{"problem": ', whole + "[]\n7\n{}\n\n"):
-        path.write_text(text)
+        compressed.write_text(path, text)
         fake()
         assert fake.asked == (ALL[3:] if text == whole[:-40] else [])
-        assert list(measure.read(path)) == ALL
-    path.write_bytes(whole.encode()[:-40] + b"\xff\0")
+        assert list(times_file.read(path)) == ALL
+    compressed.write_text(path, whole.encode()[:-40] + b"\xff\0")
     fake()
     assert fake.asked == ALL[3:]
-    assert list(measure.read(path)) == ALL
+    assert list(times_file.read(path)) == ALL
 
 
-def test_failed_contenders_and_new_ones_are_measured_again(fake, project):
+def test_failed_candidates_and_new_ones_are_measured_again(fake, project):
     fake.times = {"copy": 1.0, "cpu.shift": {"status": "failed", "reason": "not today"}}
     done = fake("--row", "first")
     assert done.returncode == 1
-    assert "Error: 2 contenders or measurements failed" in done.stderr
+    assert "Error: 2 candidates or measurements failed" in done.stderr
     fake.times = {"copy": 1.0, "cpu.shift": 0.5, "cpu.new": 2.0}
     assert fake("--row", "first").returncode == 0
     assert fake.asked == ALL[:2]
@@ -337,17 +210,17 @@ def test_a_commit_of_results_or_documents_leaves_the_times_valid_and_one_of_code
     assert fake.asked == []
     fake()
     assert fake.asked == ALL
-    assert len(list(project.glob("results/*/speed/*.jsonl"))) == 2
+    assert len(list(project.glob("results/*/speed/*.jsonl.gz"))) == 2
 
 
 def test_times_with_huge_pages_are_kept_apart_and_not_published(fake, project, monkeypatch):
     monkeypatch.setenv("THP_MEM_ALLOC_ENABLE", "1")
     assert "THP_MEM_ALLOC_ENABLE=1 convbench speed" in fake().stdout
-    assert [path.stem[8:] for path in project.glob("results/*/speed/*.jsonl")] == ["-huge-pages"]
+    assert [path.name[8:] for path in project.glob("results/*/speed/*.jsonl.gz")] == ["-huge-pages.jsonl.gz"]
     assert (project / "docs" / "speed.md").read_text() == DOCS
     monkeypatch.delenv("THP_MEM_ALLOC_ENABLE")
     fake()
-    assert len(list(project.glob("results/*/speed/*.jsonl"))) == 2
+    assert len(list(project.glob("results/*/speed/*.jsonl.gz"))) == 2
     (project / "impls" / "kernel.py").write_text("faster = True\n")
     commit(project, "faster")
     monkeypatch.setenv("THP_MEM_ALLOC_ENABLE", "1")
@@ -425,9 +298,9 @@ def test_a_page_without_a_place_for_the_report(fake, project, content):
 
 def test_the_estimate_is_of_what_is_left(fake, project):
     fake()
-    (path,) = project.glob("results/*/speed/*.jsonl")
-    lines = [{**json.loads(text), "wall": 300.0 * (i + 1)} for i, text in enumerate(path.read_text().splitlines())]
-    path.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    (path,) = project.glob("results/*/speed/*.jsonl.gz")
+    lines = [{**json.loads(text), "wall": 300.0 * (i + 1)} for i, text in enumerate(stored(project).splitlines())]
+    compressed.write_text(path, "".join(json.dumps(each) + "\n" for each in lines))
     shown = fake("--again").stdout
     assert "4 of 4 measurements are to be made: about 50 minutes\n" in shown
     assert [f"[{i}/4, {left} minutes left]" in shown for i, left in ((1, 50), (2, 45), (3, 35), (4, 20))] == [True] * 4
@@ -438,16 +311,16 @@ def test_the_estimate_is_of_what_is_left(fake, project):
 def test_the_estimate_is_of_the_like_and_from_here_rather_than_from_elsewhere(fake, project, place, minutes, known):
     """From the best place there is, though the others are newer; what was measured nowhere is like what stands there."""
     fake()
-    (path,) = project.glob("results/*/speed/*.jsonl")
-    lines = list(map(json.loads, path.read_text().splitlines()))
+    (path,) = project.glob("results/*/speed/*.jsonl.gz")
+    lines = list(map(json.loads, stored(project).splitlines()))
     path.unlink()
     places = ["speed", "elsewhere/speed", "tune", "elsewhere/tune"]
     for i, name in enumerate(places[places.index(place) :], places.index(place)):
-        file = path.parents[2 if "/" in name else 1] / name / "01234567.jsonl"
+        file = path.parents[2 if "/" in name else 1] / name / "01234567.jsonl.gz"
         file.parent.mkdir(parents=True, exist_ok=True)
         dated = [{**each, "wall": 30.0 * (4 - i), "date": f"2026-11-{20 + i}T00:00:00+00:00"} for each in lines]
         dated = dated if known == len(lines) else dated[:1] if name == place else dated[1:2]
-        file.write_text("".join(json.dumps(each) + "\n" for each in dated))
+        compressed.write_text(file, "".join(json.dumps(each) + "\n" for each in dated))
     assert f"4 of 4 measurements are to be made: about {minutes} minutes\n" in fake().stdout
 
 
@@ -463,5 +336,5 @@ def test_a_suite_without_goals(tmp_path):
     git(tmp_path, "init", "--quiet")
     commit(tmp_path, "first")
     with contextlib.chdir(tmp_path):
-        done = CliRunner(env=settings(tmp_path)).invoke(commands.main, ["speed"], catch_exceptions=False)
+        done = CliRunner(env=settings(tmp_path)).invoke(main, ["speed"], catch_exceptions=False)
     assert done.stderr == "Error: this suite has no goals: benchmarks/commands/speed.toml is not there\n"

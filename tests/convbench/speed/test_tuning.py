@@ -1,5 +1,6 @@
 """What cpu.auto is tuned on, the table that the times become, and `convbench tune` in a project of its own."""
 
+import contextlib
 import itertools
 import json
 import os
@@ -13,6 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 from choices import asked, needs_compiled
+from click.testing import CliRunner
 from command_line import settings
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +26,8 @@ import impls
 from benchmarks.commands import tune as tuning
 from benchmarks.workloads import random_problems
 from benchmarks.workloads.problems import Problem
-from convbench.speed import goals, measure
+from convbench.cli.main import main
+from convbench.speed import goals, measure, times_file
 from convbench.speed import tuning as tune_command
 from convbench.suite import ask as suite
 from impls.conv2d import choice, tables
@@ -32,10 +35,11 @@ from impls.conv2d import choice, tables
 
 @given(st.integers(0, 1000))
 def test_drawn_problems_are_those_of_their_seed(seed):
-    found = random_problems.draw(20, seed)
-    assert [p.label for p in found] == [p.label for p in random_problems.draw(20, seed)]
+    found = random_problems.generate(20, seed)
+    assert [p.label for p in found] == [p.label for p in random_problems.generate(20, seed)]
     assert len({p.label for p in found}) == 20
-    assert all(random_problems.LEAST <= p.flops <= random_problems.MOST and Problem.parse(p.label) == p for p in found)
+    assert all(random_problems.MIN_FLOPS <= p.flops <= random_problems.MAX_FLOPS for p in found)
+    assert all(Problem.parse(p.label) == p for p in found)
 
 
 def write(tmp_path, monkeypatch, times, threads=1, instructions="avx9", processor="Maker 1 2"):
@@ -45,7 +49,7 @@ def write(tmp_path, monkeypatch, times, threads=1, instructions="avx9", processo
     monkeypatch.setattr(tables, "processor", lambda: processor)
     (tmp_path / "times.json").write_text(json.dumps(times))
     about = {"machine": "box", "commit": "01234567", "date": "2026-11-21"}
-    (said,) = tuning.table({"times": str(tmp_path / "times.json"), "threads": threads, **about})
+    (said,) = tuning.write_choice({"times": str(tmp_path / "times.json"), "threads": threads, **about})
     return said, tomllib.loads((tmp_path / "auto.toml").read_text())["table"]
 
 
@@ -71,12 +75,12 @@ def test_measurements_become_a_table(tmp_path, monkeypatch):
     key = {"instruction_set": "avx9", "processor": "Maker 1 2", "threads": 1}
     assert made == {**key, "machine": "box", "commit": "01234567", "date": "2026-11-21"}
     assert (said["problems"], said["near"]) == (3, 2 / 3)  # the last two pick for one another, and badly for the first
-    assert list(tuning.doubtful({"times": str(tmp_path / "times.json")})) == [{"problem": "n1c1h64w64k1r3s3"}]
+    assert list(tuning.outliers({"times": str(tmp_path / "times.json")})) == [{"problem": "n1c1h64w64k1r3s3"}]
     assert said["rules"] == {}  # nobody whom a rule names has a time
     alike = {label: {"cpu.shift": 1e-4, "cpu.windows": 2e-4} for label in (f"n1c1h{size}w64k1r3s3" for size in range(60, 66))}
     held_up = {**alike, "n1c1h66w66k1r3s3": {"cpu.windows": 2e-4}}  # whom the others pick was left out there
     (tmp_path / "held_up.json").write_text(json.dumps(held_up))
-    assert list(tuning.doubtful({"times": str(tmp_path / "held_up.json")})) == [{"problem": "n1c1h66w66k1r3s3"}]
+    assert list(tuning.outliers({"times": str(tmp_path / "held_up.json")})) == [{"problem": "n1c1h66w66k1r3s3"}]
     small = {"cpu.shift": 1e-4}
     _, there = write(tmp_path, monkeypatch, {"n1c1h9w9k1r3s3": small}, threads=2)
     assert [(each["threads"], len(each["problems"])) for each in there] == [(1, 3), (2, 1)]
@@ -160,10 +164,10 @@ def test_what_all_others_contradict_is_measured_in_three_processes(tmp_path, mon
     """The first process has one problem odd by chance; whatever comes of it, the table is written once, at the end."""
     asked_for, measured, written = [], [], []
 
-    def measure_all(project, known, store, keys, again, console, process=1):
+    def measure_all(project, known, file, keys, again, console, process=1):
         for label, _ in keys:
             seconds = {"a": 1.0, "b": 1.5} if (label, process) == ("odd", 1) else {"a": 4.0, "b": 2.0}
-            measure._append(store.path, line(label, process, **seconds))
+            times_file.append(file.path, line(label, process, **seconds))
         measured.append((process, [label for label, _ in keys]))
         return 0
 
@@ -171,7 +175,7 @@ def test_what_all_others_contradict_is_measured_in_three_processes(tmp_path, mon
         asked_for.append(verb)
         if verb == "problems":
             return [{"problem": label} for label in ("even", "odd", "other")]
-        if verb == "doubtful":
+        if verb == "outliers":
             return [{"problem": "odd"}]
         written.append(json.loads(Path(request["times"]).read_text()))
         return [{"table": "auto.toml", "problems": 3, "near": 1.0, "rules": {}}]
@@ -184,16 +188,16 @@ def test_what_all_others_contradict_is_measured_in_three_processes(tmp_path, mon
         "seconds": 0.1,
         "within": 3.0,
         "threads": [1],
-        "contenders": ["a", "b"],
+        "candidates": ["a", "b"],
     }
-    store = measure.Store(tmp_path / "tune.jsonl", "box", "commit 01234567", "convbench tune")
+    file = times_file.TimesFile(tmp_path / "tune.jsonl.gz", "box", "commit 01234567", "convbench tune")
     monkeypatch.setattr(tune_command, "_settings", lambda project: {**chosen, "table": "auto.toml"})
-    monkeypatch.setattr(measure, "find_store", lambda *_: store)
+    monkeypatch.setattr(times_file, "find", lambda *_: file)
     monkeypatch.setattr(measure, "measure_all", measure_all)
     monkeypatch.setattr(suite, "ask", ask)
     said = tune_command.run(SimpleNamespace(work=tmp_path), None, False, Console(quiet=True))
     assert measured == [(1, ["even", "odd", "other"]), (2, ["odd"]), (3, ["odd"])]
-    assert asked_for == ["problems", "doubtful", "table"]
+    assert asked_for == ["problems", "outliers", "write_choice"]
     assert written == [{label: {"a": 4.0, "b": 2.0} for label in ("even", "odd", "other")}]
     assert said == ["auto.toml, 1 thread: 3 problems; picked by the others alone, 100% get one within 10 % of the fastest"]
 
@@ -210,7 +214,7 @@ problems = []
 seconds = 0.001
 within = 3.0
 threads = [1]
-contenders = ["cpu.cython_direct", "cpu.cython_packed"]
+candidates = ["cpu.cython_direct", "cpu.cython_packed"]
 """
 
 
@@ -234,6 +238,7 @@ def tune(folder):
 
 @needs_compiled
 def test_tuning_goes_on_where_it_was_stopped_and_writes_the_table(project):
+    measured = git(project, "rev-parse", "--short=8", "HEAD").strip()
     process = tune(project)
     for text in process.stdout:
         if text.startswith("[1/"):
@@ -242,21 +247,21 @@ def test_tuning_goes_on_where_it_was_stopped_and_writes_the_table(project):
     out, err = process.communicate(timeout=120)
     assert (process.returncode, "Traceback" in err) == (1, False)
     assert "the same command goes on from there" in err
-    assert not (project / "impls/conv2d/cpu/auto.toml").exists()
+    table = project / "impls/conv2d/cpu/auto.toml"
+    assert not table.exists()
+    table.write_text("table = []\n")
+    commit(project, "another table")  # which decides none of the times
     out, err = (process := tune(project)).communicate(timeout=120)
     assert process.returncode == 0, err
     assert re.search(rf"[12] of {len(LABELS)} measurements are to be made", out)
     assert f"impls/conv2d/cpu/auto.toml, 1 thread: {len(LABELS)} problems; picked by the others alone, " in " ".join(
         out.split()
     )
-    (made,) = tomllib.loads((project / "impls/conv2d/cpu/auto.toml").read_text())["table"]
-    assert made["commit"] == git(project, "rev-parse", "--short=8", "HEAD").strip()
+    (made,) = tomllib.loads(table.read_text())["table"]
+    assert made["commit"] == measured
     key = made["instruction_set"], made["processor"], made["threads"]
     assert key == (choice.instruction_set(), tables.processor(), 1)
     assert {name for one in made["problems"] for name in one["us"]} <= {"cpu.cython_direct", "cpu.cython_packed"}
-    commit(project, "the table")  # which decides none of the times
-    out, err = (process := tune(project)).communicate(timeout=120)
-    assert (process.returncode, "0 of 3 measurements are to be made" in out) == (0, True), err
 
 
 @pytest.mark.parametrize(
@@ -278,8 +283,9 @@ def test_a_line_says_who_is_fastest(seconds, said):
 def test_a_suite_with_nothing_to_tune(project, text, said):
     path = project / "benchmarks" / "commands" / "tune.toml"
     path.unlink() if text is None else path.write_text(text)
-    _, err = (process := tune(project)).communicate(timeout=120)
-    assert process.returncode == 1
-    assert err.startswith("Error: ")
-    assert "benchmarks/commands/tune.toml" in err
-    assert said in err
+    with contextlib.chdir(project):
+        done = CliRunner(env=settings(project)).invoke(main, ["tune"], catch_exceptions=False)
+    assert done.exit_code == 1
+    assert done.stderr.startswith("Error: ")
+    assert "benchmarks/commands/tune.toml" in done.stderr
+    assert said in done.stderr

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -132,6 +132,7 @@ def test_exit_status(cells, status):
     assert compare.exit_status(cells) == status
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.builds(cell, sides() | MISSING, sides() | MISSING), max_size=20))
 def test_the_worst_comes_first_and_what_is_unknown_last(cells):
     ordered = compare.worst_first(cells)

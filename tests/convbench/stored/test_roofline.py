@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from convbench.stored import results, roofline
@@ -317,6 +317,7 @@ def test_the_cells_given_stay_as_they_are():
 times = st.floats(1e-9, 1e3)
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.lists(times, min_size=2, max_size=6), st.floats(1, 1e12), st.integers(1, 2**34))
 def test_the_figures_agree_with_each_other(values, flops, moved):
     with warnings.catch_warnings():

@@ -1,0 +1,17 @@
+"""The errors of the suite that mean the same in all its packages."""
+
+from __future__ import annotations
+
+from asv_runner.benchmarks.mark import SkipNotImplemented
+
+
+class Skip(SkipNotImplemented):
+    """This cell is not timed, for a reason that is no failure; the text is the reason."""
+
+
+class WrongAnswer(AssertionError):
+    """An output differs from the reference by more than its algorithm's rounding can explain."""
+
+
+class Missing(ImportError):
+    """Something an input is made from is not installed; the text says what to install."""

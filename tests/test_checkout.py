@@ -1,0 +1,41 @@
+"""A checkout is light enough for a lent machine: tracked files, one commit of git's, and the wheels it lacks there."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MIB = 1 << 20
+MAX_TRACKED_MIB = 40
+MAX_BUNDLE_MIB = 60  # of the 64 that such a machine takes
+
+
+@pytest.fixture(scope="module")
+def tracked():
+    """MiB of the files that git tracks, as they are in the working tree."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("this is no checkout of git's")
+    paths = [ROOT / name for name in listed.stdout.split("\0") if name]
+    return sum(path.lstat().st_size for path in paths if path.is_file()) / MIB
+
+
+def test_the_tracked_files_are_light(tracked):
+    assert tracked < MAX_TRACKED_MIB
+
+
+def test_what_is_carried_to_a_lent_machine_is_light(tracked, tmp_path):
+    clone = ["git", "clone", "--quiet", "--bare", "--depth", "1", f"file://{ROOT}", tmp_path / "one"]
+    subprocess.run(clone, check=True)
+    commit = sum(path.stat().st_size for path in (tmp_path / "one").rglob("*") if path.is_file()) / MIB
+    assert tracked + commit + wheels() < MAX_BUNDLE_MIB, (tracked, commit, wheels())
+
+
+def wheels():
+    """MiB of what `make wheelhouse` fetched here, or else of what it fetched when wheelhouse.txt was written."""
+    if found := list((ROOT / "wheelhouse").glob("*.whl")):
+        return sum(path.stat().st_size for path in found) / MIB
+    said = re.search(r"^# Together (\d+) MiB", (ROOT / "wheelhouse.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    return float(said[1])
