@@ -183,7 +183,7 @@ def whole(digits: str) -> int:
     return int(digits)  # not of NaN and Infinity, which Python takes for JSON
 
 
-# The shape of a report, as convbench.gate.report.as_json writes it: each of these raises Refused for all other values.
+# The shape of a report, as convbench.gate.formats.as_json writes it: each of these raises Refused for all other values.
 
 Check = Callable[[Any, str], None]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from convbench.common import untrusted
 
 FILE = "convbench-accept.toml"
-LARGEST = 256 << 10  # bytes of it
+MAX_BYTES = 256 << 10  # of the file
 
 
 class Malformed(ValueError):
@@ -39,7 +39,7 @@ def read(file: Path) -> list[Acceptance]:
     if not file.exists():
         return []
     try:
-        content = tomllib.loads(untrusted.read_bytes(file.resolve(), LARGEST).decode())
+        content = tomllib.loads(untrusted.read_bytes(file.resolve(), MAX_BYTES).decode())
     except untrusted.Unreadable as error:
         raise Malformed(f"{name} cannot be read: {str(error).partition(': ')[2]}") from None
     except (ValueError, RecursionError) as error:  # text, numbers and nesting that TOML or Python does not take

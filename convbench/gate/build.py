@@ -13,16 +13,9 @@ from pathlib import Path
 from convbench.asv import build_log, git
 from convbench.asv.project import Project
 from convbench.common import session_guard
+from convbench.gate.failures import caused_by
 
-SIDES = ("base", "head")  # names of one length: a longer path alone moves a process's memory
-
-
-class NotBuilt(Exception):
-    """A side that does not build, and its builder's last words. `side` is None where no environment could be made."""
-
-    def __init__(self, side: str | None, reason: str) -> None:
-        super().__init__(reason)
-        self.side, self.reason = side, reason
+SIDES = ("base", "head")  # as folders they are of one length, since a longer path alone moves the memory of a process
 
 
 @dataclass(frozen=True)
@@ -51,7 +44,7 @@ class Built:
 
 
 def build(project: Project, commits: dict[str, str], work: Path) -> dict[str, Built]:
-    """Build the commits of SIDES; the suite of the head measures both. Raises NotBuilt."""
+    """Build the commits of SIDES; the suite of the head measures both. Raises Failure."""
     for side in SIDES:
         shutil.rmtree(work / side, ignore_errors=True)
         (work / side / "code").mkdir(parents=True)
@@ -61,7 +54,7 @@ def build(project: Project, commits: dict[str, str], work: Path) -> dict[str, Bu
     question = {"configuration": str(project.file), "work": str(work), "commits": commits, "outcome": str(outcome)}
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "convbench.asv.build_sides", json.dumps(question)],
+            [sys.executable, "-P", "-m", "convbench.asv.install_commits", json.dumps(question)],
             cwd=project.root,
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -76,7 +69,8 @@ def build(project: Project, commits: dict[str, str], work: Path) -> dict[str, Bu
     answer = json.loads(outcome.read_text(encoding="utf-8")) if outcome.is_file() else {}
     if process.returncode or "python" not in answer:
         reason = "; ".join(filter(None, (build_log.cause(log), build_log.tail(log))))
-        raise NotBuilt(answer.get("side"), f"{reason} (all of it in {os.path.relpath(log)})")
+        side = answer.get("building", "environment")  # which is made before either side is built
+        raise caused_by(side, f"the {side} does not build: {reason} (all of it in {os.path.relpath(log)})")
     where, own = Path(answer["suite"]["head"]), Path(answer["suite"]["base"])
     return {
         side: Built(work / side, answer["python"], answer["variables"], where, own, answer["environment"]) for side in SIDES

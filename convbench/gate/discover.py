@@ -5,132 +5,138 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import json
+import re
 import subprocess
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import click
 
 from convbench.common import load
-from convbench.common.cells import plain, spelling
+from convbench.common.cells import plain
 from convbench.common.selection import Selection, check_names, select
 from convbench.gate.build import SIDES, Built
-from convbench.gate.workers import SIDE, START, environment
+from convbench.gate.failures import Failure, Usage, caused_by
+from convbench.gate.timed_cell import TimedCell
+from convbench.gate.workers import PROGRAM, START_TIMEOUT, environment
 
 TIMEOUT = 60.0  # seconds for a call of a benchmark that does not say, as in asv
-CACHE = 600.0  # seconds for a setup_cache whose suite does not say; asv's own default is a minute for everything
+CACHE_TIMEOUT = 600.0  # seconds for a setup_cache whose suite does not say; asv's own default is a minute for everything
+SHARED_FOLDER = "run"  # where cells run that have no setup_cache
+
+# By side, and then by the name of a cell or a module: why it failed.
+Reasons = dict[str, dict[str, str]]
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One combination of a benchmark's parameters.
-
-    id: as asv_runner addresses it. timeout: seconds for any answer. cores: how many it runs on. home: the name of the
-    folder, one on each side, in which it runs: that of its setup_cache, if it has one.
-    """
-
-    benchmark: str
-    params: tuple[str, ...]
-    id: str
-    timeout: float
-    sample_time: float
-    cores: int
-    home: Path
-
-    @property
-    def name(self) -> str:
-        """As `--bench` has it: name(parameters)."""
-        return spelling((self.benchmark, self.params))
-
-    def folder(self, side: str) -> Path:
-        """Where it runs on a side."""
-        return self.home.parent / side / self.home.name
-
-
-@dataclass
 class Suite:
     """The cells to measure, and what is not.
 
-    listed: (name, reason) of what is not missing. By side and name, why something failed: broken has cells, unread modules.
+    listed: (name, reason) of what is not missing. broken: cells that failed before any round. smallest: a cell's smallest
+    change worth reporting, where it has one of its own. failure: why the gate cannot pass, whatever the cells' verdicts are.
     """
 
-    cells: list[Cell] = field(default_factory=list)
+    cells: list[TimedCell]
     listed: list[tuple[str, str]] = field(default_factory=list)
-    broken: dict[str, dict[str, str]] = field(default_factory=lambda: {side: {} for side in SIDES})
-    unread: dict[str, dict[str, str]] = field(default_factory=lambda: {side: {} for side in SIDES})
+    broken: Reasons = field(default_factory=dict)
+    smallest: dict[str, float] = field(default_factory=dict)
+    failure: Failure | None = None
 
 
-class NoSuite(Exception):
-    """A side on which the suite cannot even be listed."""
+class Listing(NamedTuple):
+    """A suite's benchmarks by name, as asv_runner finds them, and its modules that cannot be imported, with the reason."""
 
-    def __init__(self, side: str, reason: str) -> None:
-        super().__init__(reason)
-        self.side, self.reason = side, reason
+    benchmarks: dict[str, dict[str, Any]]
+    unread: dict[str, str]
 
 
-def discover(built: dict[str, Built], work: Path, selection: Selection) -> Suite:
+def discover(built: Mapping[str, Built], work: Path, selection: Selection, thresholds: Mapping[str, float]) -> Suite:
     """Ask the head's suite, once with each side's code; run setup_cache on both.
 
-    Raises NoSuite, and ClickException for an implementation that it lacks.
+    thresholds: asv's regressions_thresholds, the smallest change worth reporting by regular expression.
+    Raises Failure where a side cannot be listed, and Usage for an implementation that the suite lacks.
     """
-    suite, known = Suite(), {}
     with ThreadPoolExecutor() as pool:  # each waits for a process of its own
-        listed = {side: pool.submit(_list, built[side], side) for side in SIDES}
-        before = pool.submit(_own, built["base"])
-    for side in SIDES:
-        known[side], suite.unread[side] = listed[side].result()
-    homes: dict[str, str] = {}
-    gone = before.result() - known["base"].keys() - known["head"].keys()
-    suite.listed += [(name, "is gone: the suite of the base has it") for name in sorted(gone)]
-    both = {**known["base"], **known["head"]}
-    check_names(both, selection.implementations)
-    wanted = set(select(both, selection))
-    for name, benchmark in both.items():
-        here = [cell for cell in _cells(benchmark, work, homes) if (cell.benchmark, cell.params) in wanted]
-        if not here:
-            continue
-        if "ceilings" in benchmark:
-            suite.listed.append((name, "measures the machine, not the code"))
-        elif not benchmark["timed"]:
-            suite.listed.append((name, f"has no time: its kind is {benchmark['type']}"))
-        elif name not in known["base"]:
-            suite.listed.append((name, "is new: it cannot be imported with the code of the base"))
-        elif name not in known["head"]:
-            suite.cells += here
-            suite.broken["head"] |= {cell.name: "it cannot be imported any more" for cell in here}
-        else:
-            suite.cells += here
-    for side in SIDES:
-        (work / side / "run").mkdir(exist_ok=True)
-        _prepare_caches(built[side], side, suite, both)
-    return suite
-
-
-def _own(base: Built) -> set[str]:
-    """The benchmarks of the base's own suite: what the head's has no more, nobody should lose without seeing it."""
+        futures = {side: pool.submit(_list, built[side], side) for side in SIDES}
+        own = pool.submit(_own_names, built["base"])
+    base, head = (futures[side].result() for side in SIDES)
+    known = {**base.benchmarks, **head.benchmarks}
     try:
-        own, _ = _list(dataclasses.replace(base, suite=base.own_suite), "own")
-    except NoSuite:  # it is the head's suite that counts
-        return set()
-    return set(own)
+        check_names(known, selection.implementations)
+    except click.ClickException as error:
+        raise Usage(error.message) from None
+    wanted = set(select(known, selection))
+    cells: list[TimedCell] = []
+    listed = [(name, "is gone: the suite of the base has it") for name in sorted(own.result() - known.keys())]
+    for name, found in _by_benchmark(known, work):
+        selected = [cell for cell in found if (cell.benchmark, cell.params) in wanted]
+        if selected and (reason := _untimed(known[name], name in base.benchmarks)):
+            listed.append((name, reason))
+        else:
+            cells += selected
+    gone = [cell for cell in cells if cell.benchmark not in head.benchmarks]
+    broken = {"base": {}, "head": {cell.name: "it cannot be imported any more" for cell in gone}}
+    for side in SIDES:
+        (work / side / SHARED_FOLDER).mkdir(exist_ok=True)
+        broken[side] |= _make_caches(built[side], cells, broken, known)
+    reasons, failure = _unread(base.unread, head.unread, selection)
+    if not cells and not failure:
+        asked = " of that name" if selection != Selection() else ""
+        failure = Failure(f"there is no benchmark{asked} that both sides could be timed on")
+    return Suite(cells, listed + sorted(reasons.items()), broken, _smallest(cells, thresholds), failure)
 
 
-def _cells(benchmark: dict[str, Any], work: Path, homes: dict[str, str]) -> list[Cell]:
-    home = "run"
-    if key := benchmark.get("setup_cache_key"):
-        home = homes.setdefault(key, f"cache{len(homes)}")
+def _untimed(benchmark: dict[str, Any], in_base: bool) -> str | None:
+    """Why a benchmark of the head's suite is listed instead of measured, None where it is measured."""
+    if "ceilings" in benchmark:
+        return "measures the machine, not the code"
+    if not benchmark["timed"]:
+        return f"has no time: its kind is {benchmark['type']}"
+    return None if in_base else "is new: it cannot be imported with the code of the base"
+
+
+def _unread(base: dict[str, str], head: dict[str, str], selection: Selection) -> tuple[dict[str, str], Failure | None]:
+    """What is said of modules that the head cannot import, and the failure that the worst is unless cells were selected."""
+    told = {
+        name: f"cannot be imported with the code of {'either side' if name in base else 'the head'}: {reason}"
+        for name, reason in head.items()
+    }
+    if not told or selection != Selection():
+        return told, None
+    worst = min(told, key=lambda name: (name in base, name))
+    return told, caused_by("both" if worst in base else "head", f"{worst} {told.pop(worst)}")
+
+
+def _smallest(cells: list[TimedCell], thresholds: Mapping[str, float]) -> dict[str, float]:
+    return {
+        cell.name: float(value) for pattern, value in thresholds.items() for cell in cells if re.match(pattern, cell.name)
+    }
+
+
+def _by_benchmark(known: dict[str, dict[str, Any]], work: Path) -> Iterator[tuple[str, list[TimedCell]]]:
+    """The cells of each benchmark; benchmarks of one setup_cache share a folder."""
+    keys = dict.fromkeys(benchmark.get("setup_cache_key") for benchmark in known.values())
+    homes = {key: f"cache{i}" if key else SHARED_FOLDER for i, key in enumerate(keys)}
+    for name, benchmark in known.items():
+        yield name, _cells(benchmark, work / homes[benchmark.get("setup_cache_key")])
+
+
+def _cells(benchmark: dict[str, Any], home: Path) -> list[TimedCell]:
     found = []
     for index, params in enumerate(itertools.product(*benchmark["params"])):
         named = dict(zip(benchmark["param_names"], params, strict=False))
         found.append(
-            Cell(
+            TimedCell(
                 benchmark["name"],
                 params,
                 f"{benchmark['name']}-{index}" if benchmark["params"] else benchmark["name"],
                 float(benchmark.get("timeout") or TIMEOUT),
                 float(benchmark.get("sample_time", 0.01)),
                 _cores(plain(named.get("threads", "1"))),
-                work / home,
+                home,
             )
         )
     return found
@@ -142,30 +148,40 @@ def _cores(threads: str) -> int:
     return min(int(threads), have) if threads.isdigit() and int(threads) else have
 
 
-def _list(built: Built, side: str) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """The suite's benchmarks by name, and its modules that cannot be imported, with the reason."""
-    file = built.folder / f"benchmarks-{side}.json"
-    if reason := _ask(built, ["list", str(built.suite), str(file)], built.folder, START):
-        raise NoSuite(side, reason)
+def _own_names(base: Built) -> set[str]:
+    """The benchmarks of the base's own suite: the report names those that the head's suite has lost."""
+    try:
+        return set(_list(dataclasses.replace(base, suite=base.own_suite), "own").benchmarks)
+    except Failure:  # it is the head's suite that counts
+        return set()
+
+
+def _list(built: Built, label: str) -> Listing:
+    """List a suite with a side's code. label: the side. Raises Failure."""
+    file = built.folder / f"benchmarks-{label}.json"
+    if reason := _ask(built, ["list", str(built.suite), str(file)], built.folder, START_TIMEOUT):
+        raise caused_by(label, f"the suite cannot be listed with the code of the {label}: {reason}")
     content = json.loads(file.read_text(encoding="utf-8"))
-    return {benchmark["name"]: benchmark for benchmark in content["benchmarks"]}, content["failed"]
+    return Listing({benchmark["name"]: benchmark for benchmark in content["benchmarks"]}, content["failed"])
 
 
-def _prepare_caches(built: Built, side: str, suite: Suite, known: dict[str, dict[str, Any]]) -> None:
-    sound = [cell for cell in suite.cells if not any(cell.name in lost for lost in suite.broken.values())]
-    wanted = {cell.home.name: known[cell.benchmark] for cell in sound if cell.home.name != "run"}
+def _make_caches(built: Built, cells: list[TimedCell], broken: Reasons, known: dict[str, dict[str, Any]]) -> dict[str, str]:
+    """Run each setup_cache on a side, but for cells that are broken already; by cell, why one failed."""
+    sound = [cell for cell in cells if not any(cell.name in reasons for reasons in broken.values())]
+    wanted = {cell.home.name: known[cell.benchmark] for cell in sound if cell.home.name != SHARED_FOLDER}
+    failed: dict[str, str] = {}
     for home, benchmark in wanted.items():
         folder = built.folder / home
         folder.mkdir(exist_ok=True)
         verb = ["cache", str(built.suite), benchmark["name"]]
-        if reason := _ask(built, verb, folder, benchmark.get("setup_cache_timeout") or CACHE):
-            lost = {cell.name: f"setup_cache: {reason}" for cell in suite.cells if cell.home.name == home}
-            suite.broken[side] |= lost
+        if reason := _ask(built, verb, folder, benchmark.get("setup_cache_timeout") or CACHE_TIMEOUT):
+            failed |= {cell.name: f"setup_cache: {reason}" for cell in cells if cell.home.name == home}
+    return failed
 
 
 def _ask(built: Built, verb: list[str], folder: Path, timeout: float) -> str | None:
     """Run worker.py in a folder; None, or why it failed."""
-    command = [built.python, str(SIDE), *verb]
+    command = [built.python, str(PROGRAM), *verb]
     try:
         done = subprocess.run(
             command,

@@ -1,6 +1,6 @@
 """What the rounds of a gate say about each cell. Pure: numbers in, verdicts out.
 
-The unit is the round, one pair of fresh processes: what differs between two processes of the same code (where memory lies,
+The unit is the round, two fresh processes: what differs between two processes of the same code (where memory lies,
 above all) stays for their whole life, so that more samples of one process say nothing new.
 """
 
@@ -15,9 +15,9 @@ from scipy import special, stats
 
 LEVEL = 0.95  # of the intervals, over all cells that are judged together
 # Of the interval that has to lie close to no change: two one-sided tests (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987).
-SAME = 0.95
+SAME_LEVEL = 0.95
 SMALLEST = 0.025  # change worth reporting: half the smallest slow-down that the gate promises to find
-FIRST = 4  # rounds before anything is judged: with three, one odd round decides
+MIN_ROUNDS = 4  # before anything is judged: with three, one odd round decides
 # Share of the rounds left out at either end. One process in twenty lands badly in memory and is 10 to 50 % off; a mean over
 # ten rounds would carry that, and its interval would be too wide for every verdict.
 TRIM = 0.1
@@ -56,23 +56,23 @@ def judge(cells: Mapping[str, Sequence[float]], smallest: Mapping[str, float] | 
     enough = {name: np.asarray(rounds, float) for name, rounds in cells.items() if len(rounds) >= 2}
     if not enough:
         return {}
-    limits = {name: math.log1p(smallest.get(name, SMALLEST)) for name in enough}
-    doubts = [_doubt(rounds, limits[name]) for name, rounds in enough.items()]
-    picked = int(np.sum(stats.false_discovery_control(doubts) <= 1 - LEVEL))
+    thresholds = {name: math.log1p(smallest.get(name, SMALLEST)) for name in enough}
+    p_values = [_p_value(rounds, thresholds[name]) for name, rounds in enough.items()]
+    picked = int(np.sum(stats.false_discovery_control(p_values) <= 1 - LEVEL))
     level = 1 - (1 - LEVEL) * max(picked, 1) / len(enough)
-    return {name: _finding(rounds, level, limits[name], picked > 0) for name, rounds in enough.items()}
+    return {name: _finding(rounds, level, thresholds[name], picked > 0) for name, rounds in enough.items()}
 
 
-def _finding(rounds: np.ndarray, level: float, limit: float, changes: bool) -> Finding:
+def _finding(rounds: np.ndarray, level: float, threshold: float, changes: bool) -> Finding:
     centre, low, high = interval(rounds, level)
     # A missed change is not a false alarm: "same" needs no correction for the number of cells. But it is asked after every
     # round, and a change as large as promised would pass once in ten times by its interval alone; its estimate hardly ever.
-    _, least, most = interval(rounds, SAME)
-    if changes and low > limit:
+    _, lowest, highest = interval(rounds, SAME_LEVEL)
+    if changes and low > threshold:
         verdict = "regressed"
-    elif changes and high < -limit:
+    elif changes and high < -threshold:
         verdict = "improved"
-    elif least > -2 * limit and most < 2 * limit and abs(centre) < limit:
+    elif lowest > -2 * threshold and highest < 2 * threshold and abs(centre) < threshold:
         verdict = "same"
     else:
         verdict = "ambiguous"
@@ -96,7 +96,7 @@ def _trimmed(rounds: np.ndarray) -> tuple[float, float, int]:
     return float(ordered[cut : count - cut].mean()), max(error, 1e-9), count - 2 * cut - 1
 
 
-def _doubt(rounds: np.ndarray, limit: float) -> float:
-    """The probability of rounds as far out as these, or further, were the change no larger than the limit."""
+def _p_value(rounds: np.ndarray, threshold: float) -> float:
+    """The probability of rounds as far out as these, or further, were the change no larger than the threshold."""
     centre, error, freedom = _trimmed(rounds)
-    return min(1.0, 2 * float(special.stdtr(freedom, (limit - abs(centre)) / error)))
+    return min(1.0, 2 * float(special.stdtr(freedom, (threshold - abs(centre)) / error)))

@@ -1,10 +1,10 @@
-"""The gate from end to end: two commits in, both built, measured in turn, judged and reported."""
+"""The gate from end to end: resolve, build, discover, sample, judge, report."""
 
 from __future__ import annotations
 
-import re
+import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,11 +15,13 @@ from convbench.asv import machine
 from convbench.asv.project import Project
 from convbench.common import interrupts, lock, numbers, progress
 from convbench.common.selection import Selection
-from convbench.gate import accept, build, discover, judge
-from convbench.gate import report as outcome
+from convbench.gate import build, discover, formats, judge, report, resolve
 from convbench.gate.accept import Acceptance
-from convbench.gate.report import Outcome
-from convbench.gate.sample import Session
+from convbench.gate.build import Built
+from convbench.gate.discover import Suite
+from convbench.gate.failures import Failure, Usage
+from convbench.gate.report import Report
+from convbench.gate.sample import Sampling
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,7 @@ class Request:
     """What is asked for.
 
     base, head: revisions, None for their defaults. budget: seconds, None for what the cells need. accept_file: read in place
-    of the head's own file of accepted regressions.
+    of the head's own file of accepted regressions. json, markdown: where reports are written.
     """
 
     base: str | None = None
@@ -40,206 +42,116 @@ class Request:
     accept_file: Path | None = None
 
 
-class Usage(click.ClickException):
-    """A question that cannot be answered as it was put."""
+def run(project: Project, request: Request, console: Console) -> Report:
+    """Measure head against base; write the reports after every round and at the end, however it comes.
 
-    exit_code = outcome.USAGE
-
-
-def run(project: Project, request: Request, console: Console) -> Outcome:
-    """Measure head against base and write the reports as it goes.
-
-    Raises Usage for a wrong question; everything else that goes wrong stands in the outcome, with its exit status.
+    Raises Usage for a wrong question; every other failure stands in the report, with its exit status.
     """
-    commits = resolve(project, request)
-    try:
-        given = accept.read(request.accept_file) if request.accept_file else None
-    except accept.Malformed as error:
-        raise Usage(str(error)) from None
+    commits = resolve.commits(project, request.base, request.head)
+    named = resolve.named_file(request.accept_file)
     for path in filter(None, (request.json, request.markdown)):
         if not path.parent.is_dir():
             raise Usage(f"{path} cannot be written: {path.parent} is no folder")
-    settings = {
+    start = time.monotonic()
+    found = empty = Report(commits["base"], commits["head"], machine.facts(), _settings(request))
+    try:
+        with lock.lock(project.work, project.results), interrupts.termination():
+            for found in _reports(project, request, named, empty, console):
+                _write(request, _timed(found, start))
+    except (KeyboardInterrupt, interrupts.Interrupted):
+        found = found.failed(Failure("interrupted: what had been measured by then stands above and in the reports"))
+    except Usage:
+        raise
+    except click.ClickException as error:  # the lock's has the exit status of other commands
+        found = found.failed(error if isinstance(error, Failure) else Failure(error.message))
+    found = _timed(found, start)
+    try:
+        _write(request, found)
+    except Failure as failure:
+        found = found.failed(failure)
+    return found
+
+
+def _settings(request: Request) -> dict:
+    return {
         "smallest": judge.SMALLEST,
         "level": judge.LEVEL,
-        "first_rounds": judge.FIRST,
+        "first_rounds": judge.MIN_ROUNDS,
         "budget_seconds": request.budget,
         "bench": list(request.selection.patterns),
         "implementation": list(request.selection.implementations),
         "quick": request.selection.quick,
     }
-    result = Outcome(commits["base"], commits["head"], machine.facts(), settings)
-    start = time.monotonic()
-
-    def write() -> None:
-        result.seconds = time.monotonic() - start
-        if request.json:
-            outcome.write_json(request.json, result)
-        if request.markdown:
-            outcome.write(request.markdown, outcome.as_markdown(result))
-
-    try:
-        with lock.lock(project.work, project.results), interrupts.termination():
-            _measure(project, request, commits, given, result, console, write)
-    except (KeyboardInterrupt, interrupts.Interrupted):
-        _stop(result, "interrupted: what had been measured by then stands above and in the reports")
-    except click.ClickException as error:
-        if error.exit_code == outcome.USAGE:
-            raise
-        _stop(result, error.message)
-    try:
-        write()
-    except click.ClickException as error:
-        _stop(result, error.message)
-    return result
 
 
-def _stop(result: Outcome, reason: str, status: int = outcome.NOT_MEASURED) -> None:
-    result.error, result.error_status = reason, status
+def _timed(found: Report, start: float) -> Report:
+    return dataclasses.replace(found, seconds=time.monotonic() - start)
 
 
-def resolve(project: Project, request: Request) -> dict[str, str]:
-    """The full hashes of both sides. Raises Usage where git has none of that name, or the working tree is not committed."""
-    try:
-        if request.head is None and (changed := project.git("status", "--porcelain", "-uno", "--", *project.code)):
-            raise Usage(
-                f"{changed.split()[1]} has uncommitted changes, and a gate measures commits: commit them, or name the head"
-            )
-        head = project.commit(request.head or "HEAD")
-        if request.base is not None:
-            return {"base": project.commit(request.base), "head": head}
-        return {"base": project.git("merge-base", _first_branch(project), head), "head": head}
-    except click.ClickException as error:
-        raise Usage(error.message) from None
+def _write(request: Request, found: Report) -> None:
+    if request.json:
+        formats.write_json(request.json, found)
+    if request.markdown:
+        formats.write(request.markdown, formats.as_markdown(found))
 
 
-def _first_branch(project: Project) -> str:
-    name = (project.conf.branches or ["HEAD"])[0] or "HEAD"
-    for known in (name, f"origin/{name}"):  # a checkout of a pull request has the branch as the remote's alone
-        try:
-            return project.commit(known)
-        except click.ClickException:
-            continue
-    raise Usage(f"the first branch in asv.conf.json, {name}, is not known to git here: name the base, as convbench gate BASE")
-
-
-def _measure(
-    project: Project,
-    request: Request,
-    commits: dict[str, str],
-    given: list[Acceptance] | None,
-    result: Outcome,
-    console: Console,
-    write: Callable[[], None],
-) -> None:
-    console.print(f"building {commits['base'][:10]} (base) and {commits['head'][:10]} (head)", highlight=False)
-    if commits["base"] == commits["head"]:
+def _reports(
+    project: Project, request: Request, named: list[Acceptance] | None, empty: Report, console: Console
+) -> Iterator[Report]:
+    """The report after every round, and as it stands where the sampling is interrupted. Raises Failure and Usage."""
+    console.print(f"building {empty.base[:10]} (base) and {empty.head[:10]} (head)", highlight=False)
+    if empty.base == empty.head:
         console.print("both sides are the same commit: whatever differs is noise, as `--self-test` measures it")
-    session = prepare(project, request, commits, result, console)
-    if session is None:
-        return
-    try:
-        by_file = acceptances(session.built["head"].folder / "checkout", given, result)
-    except accept.Malformed as error:
-        raise Usage(str(error)) from None
-    report(session, result, [*request.acceptances, *by_file], write, console, project.work / "gate")
-
-
-def acceptances(head: Path, given: list[Acceptance] | None, result: Outcome) -> list[Acceptance]:
-    """Those of the head's own file; or the given ones, and then what the head's file has beyond them is only proposed.
-
-    head: the folder of its checkout. Raises Malformed where the head's own file counts and cannot be read.
-    """
-    try:
-        own = accept.read(head / accept.FILE)
-    except accept.Malformed as error:
-        if given is None:
-            raise
-        own, result.proposal_error = [], str(error)
-    if given is None:
-        return own
-    known = {(acceptance.cell, acceptance.reason) for acceptance in given}
-    result.proposed = [acceptance for acceptance in own if (acceptance.cell, acceptance.reason) not in known]
-    return given
-
-
-def prepare(project: Project, request: Request, commits: dict[str, str], result: Outcome, console: Console) -> Session | None:
-    """Build both sides and find their cells; None where that failed, as the outcome then says."""
-    work = project.work / "gate"
-    work.mkdir(parents=True, exist_ok=True)
-    try:
-        built = build.build(project, commits, work)
-        suite = discover.discover(built, work, request.selection)
-    except build.NotBuilt as error:
-        side = error.side or "environment"
-        status = outcome.HEAD_BROKEN if error.side == "head" else outcome.NOT_MEASURED
-        _stop(result, f"the {side} does not build: {error.reason}", status)
-        return None
-    except click.ClickException as error:
-        raise Usage(error.message) from None
-    except discover.NoSuite as error:
-        status = outcome.HEAD_BROKEN if error.side == "head" else outcome.NOT_MEASURED
-        _stop(result, f"the suite cannot be listed with the code of the {error.side}: {error.reason}", status)
-        return None
-    _tell_unread(suite, request, result)
-    result.listed, result.environment = suite.listed, built["head"].environment
+    built, suite = prepare(project, {"base": empty.base, "head": empty.head}, request.selection, console)
+    known = dataclasses.replace(empty, listed=suite.listed, environment=built["head"].environment, failure=suite.failure)
     if not suite.cells:
-        if not result.error:  # which would say why there is none
-            asked = " of that name" if request.selection != Selection() else ""
-            _stop(result, f"there is no benchmark{asked} that both sides could be timed on")
-        return None
-    console.print(f"{len(suite.cells)} cells, measured in turn in rounds of fresh processes", highlight=False)
-    return Session(built, suite, smallest_changes(project, suite), request.budget)
+        yield known
+        return
+    accepted = resolve.acceptances(built["head"].folder / "checkout", named)
+    known = dataclasses.replace(known, proposed=accepted.proposed, proposal_error=accepted.proposal_error)
+    acceptances = [*request.acceptances, *accepted.counted]
+    sampling = Sampling(built, suite, request.budget)
+
+    def so_far() -> Report:
+        rows = report.rows(list(sampling.states.values()), acceptances)
+        return dataclasses.replace(known, rows=rows, rounds=sampling.rounds)
+
+    try:
+        for _ in rounds(sampling, folder(project), console):
+            yield so_far()
+    except (KeyboardInterrupt, interrupts.Interrupted):
+        yield so_far()
+        raise
 
 
-def _tell_unread(suite: discover.Suite, request: Request, result: Outcome) -> None:
-    """Modules of the suite that cannot be imported: their benchmarks are missing, unless others were asked for by name."""
-    on_head, on_base = suite.unread["head"], suite.unread["base"]
-    told = {
-        name: f"cannot be imported with the code of {'either side' if name in on_base else 'the head'}: {reason}"
-        for name, reason in on_head.items()
-    }
-    if on_head and request.selection == Selection():
-        worst = min(on_head, key=lambda name: (name in on_base, name))
-        status = outcome.NOT_MEASURED if worst in on_base else outcome.HEAD_BROKEN
-        _stop(result, f"{worst} {told.pop(worst)}", status)
-    suite.listed += sorted(told.items())
+def folder(project: Project) -> Path:
+    """Where a gate builds and measures."""
+    return project.work / "gate"
 
 
-def smallest_changes(project: Project, suite: discover.Suite) -> dict[str, float]:
-    """Each cell's smallest change worth reporting, where asv.conf.json's regressions_thresholds name one."""
-    found: dict[str, float] = {}
-    for pattern, value in (project.conf.regressions_thresholds or {}).items():
-        found |= {cell.name: float(value) for cell in suite.cells if re.match(pattern, cell.name)}
-    return found
+def prepare(
+    project: Project, commits: dict[str, str], selection: Selection, console: Console
+) -> tuple[dict[str, Built], Suite]:
+    """Build both commits and find their cells. Raises Failure and Usage."""
+    work = folder(project)
+    work.mkdir(parents=True, exist_ok=True)
+    built = build.build(project, commits, work)
+    suite = discover.discover(built, work, selection, project.conf.regressions_thresholds or {})
+    if suite.cells:
+        console.print(f"{len(suite.cells)} cells, measured in turn in rounds of fresh processes", highlight=False)
+    return built, suite
 
 
-def report(
-    session: Session,
-    result: Outcome,
-    acceptances: list[Acceptance],
-    write: Callable[[], None],
-    console: Console,
-    work: Path,
-) -> None:
-    """Run a session to its end; the outcome and its files are up to date after every round, and however it ends."""
-
-    def update() -> None:
-        result.rows = outcome.rows(list(session.states.values()), acceptances)
-        result.rounds = session.rounds
-
+def rounds(sampling: Sampling, work: Path, console: Console) -> Iterator[None]:
+    """Sample to the end, with a bar; yields after every round and at the end."""
     done = 0
     with progress.bar(console) as bar:
-        task = bar.add_task("round 1", total=len(session.suite.cells))
-        try:
-            for settled, total in session.run(work):
-                left = "" if session.budget is None else f", at most {numbers.minutes(max(0.0, session.left()))} left"
-                bar.update(
-                    task, completed=settled, description=f"round {session.rounds + 1}, {settled} of {total} decided{left}"
-                )
-                if session.rounds > done:
-                    done = session.rounds
-                    update()
-                    write()
-        finally:
-            update()
+        task = bar.add_task("round 1", total=len(sampling.states))
+        for _ in sampling.run(work):
+            left = "" if sampling.budget is None else f", at most {numbers.minutes(max(0.0, sampling.left()))} left"
+            decided = f"{sampling.settled} of {len(sampling.states)} decided{left}"
+            bar.update(task, completed=sampling.settled, description=f"round {sampling.rounds + 1}, {decided}")
+            if sampling.rounds > done:
+                done = sampling.rounds
+                yield
+    yield

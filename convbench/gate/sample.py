@@ -13,25 +13,26 @@ from statistics import median
 import numpy as np
 
 from convbench.common import load
-from convbench.gate import judge
+from convbench.gate import answers, judge
 from convbench.gate.build import SIDES, Built
-from convbench.gate.discover import Cell, Suite
-from convbench.gate.workers import Lost, Pair, Sampled
+from convbench.gate.discover import Suite
+from convbench.gate.timed_cell import TimedCell
+from convbench.gate.workers import Lost, Sampled, Workers
 
-MOST = 40  # rounds of a cell, whatever the time: what is undecided then stays so
-USUAL = 15  # rounds of all cells that the time is enough for, where nobody says how long; half of them are hardly ever needed
-TRIES = 2  # rounds in which a cell may fail before it is given up: a neighbour on the machine may have killed it once
+MAX_ROUNDS = 40  # of a cell, whatever the time: what is undecided then stays so
+USUAL_ROUNDS = 15  # of all cells, which the time is enough for without a budget; half of them are hardly ever needed
+MAX_FAILURES = 2  # rounds in which a cell may fail before it is given up: a neighbour on the machine may have killed it once
 
 
 @dataclass
-class State:
+class CellState:
     """What is known of a cell so far.
 
     ratios: log of head over base, a round each; confirming: those of the rounds after it came under suspicion, which
     alone decide. verdict: once decided. suspected: what the first rounds said.
     """
 
-    cell: Cell
+    cell: TimedCell
     ratios: list[float] = field(default_factory=list)
     confirming: list[float] = field(default_factory=list)
     seconds: dict[str, list[float]] = field(default_factory=lambda: {side: [] for side in SIDES})
@@ -48,55 +49,134 @@ class State:
         """The rounds that decide."""
         return self.confirming if self.suspected else self.ratios
 
+    @property
+    def unsure(self) -> bool:
+        """Whether it is suspected and cannot be judged yet."""
+        return self.suspected is not None and len(self.confirming) < judge.MIN_ROUNDS
+
+    def add(self, found: Sampled) -> None:
+        """Take in what a round has found."""
+        for side, reason in found.failed.items():
+            self.failures[side].append(reason)
+        if found.skipped:
+            self._skip(found.skipped)
+        if found.failed or found.skipped:
+            return
+        self.failures = {side: [] for side in self.failures}
+        self.decisive.append(_log_ratio(found))
+        for side, seconds in found.seconds.items():
+            self.seconds[side].append(median(seconds))
+        self.notes.update(found.notes)
+        self.answer = self.answer or answers.compare(found.answers)
+
+    def _skip(self, skipped: dict[str, str]) -> None:
+        where = "on both sides" if len(skipped) == 2 else f"on the {next(iter(skipped))} alone"
+        self.reason = f"{next(iter(skipped.values()))} ({where})"
+        if "base" in skipped:
+            self.verdict = "skipped"
+        else:  # works on the base, and the head has given it up
+            self.failures["head"] = [f"it is skipped, and on the base it is not: {skipped['head']}"] * MAX_FAILURES
+
+    def give_up(self) -> None:
+        """Decide on a cell that has failed too often on one side or on both."""
+        base, head = (len(self.failures[side]) >= MAX_FAILURES for side in SIDES)
+        if base and head:
+            self.verdict, self.reason = "not measured", f"fails on both sides: {self.failures['head'][-1]}"
+        elif head:
+            self.verdict, self.reason = "broken", f"works on the base and fails on the head: {self.failures['head'][-1]}"
+        elif base:
+            self.verdict, self.reason = "new", f"works on the head alone; on the base: {self.failures['base'][-1]}"
+
+    def judged(self, finding: judge.Finding) -> None:
+        """Take in what the decisive rounds say: a change that the first rounds find has to be confirmed by others."""
+        self.finding = finding
+        if finding.verdict == "ambiguous":
+            return
+        if self.suspected or finding.verdict == "same":
+            self.verdict = finding.verdict
+        else:
+            self.suspected = finding.verdict
+
 
 @dataclass
-class Session:
-    """A gate while it runs.
+class Sampling:
+    """The measurement of a suite's cells while it runs.
 
-    budget: seconds, None for those of USUAL rounds. slower: the share by which a cell of the head is slowed down on purpose.
+    budget: seconds, None for those of USUAL_ROUNDS. slower: the share by which a cell of the head is slowed down on purpose.
     """
 
     built: dict[str, Built]
     suite: Suite
-    smallest: dict[str, float]
     budget: float | None
-    slower: Callable[[Cell], float] = lambda cell: 0.0
+    slower: Callable[[TimedCell], float] = lambda cell: 0.0
     seed: int = 0
-    states: dict[str, State] = field(default_factory=dict)
     rounds: int = 0
     started: float = 0.0
+    states: dict[str, CellState] = field(init=False)
 
-    def run(self, work: Path) -> Iterator[tuple[int, int]]:
-        """Measure; yields (cells settled, cells in all) whenever a cell has been sampled."""
-        self.states = {cell.name: State(cell) for cell in self.suite.cells}
-        for side, lost in self.suite.broken.items():
-            for name in lost.keys() & self.states.keys():
-                self.states[name].failures[side] = [lost[name]] * TRIES
+    def __post_init__(self) -> None:
+        self.states = {cell.name: CellState(cell) for cell in self.suite.cells}
+        for side, reasons in self.suite.broken.items():
+            for name in reasons.keys() & self.states.keys():
+                self.states[name].failures[side] = [reasons[name]] * MAX_FAILURES
+
+    def run(self, work: Path) -> Iterator[None]:
+        """Measure in a folder; yields whenever a cell has been sampled, and at the end of every round."""
         generator = random.Random(self.seed)
         self.started = time.monotonic()
         self._settle()
-        while (todo := [state for state in self.states.values() if self._due(state)]) and self.rounds < MOST:
-            for count in sorted({state.cell.cores for state in todo}):
-                mine = [state for state in todo if state.cell.cores == count]
-                with Pair(self.built, _last_cores(count), generator) as pair:
-                    for state in generator.sample(mine, len(mine)):
-                        if self._due(state):
-                            self._sample(pair, state, work)
-                        yield sum(state.verdict is not None for state in self.states.values()), len(self.states)
+        while self.rounds < MAX_ROUNDS and (due := [state for state in self.states.values() if self._is_due(state)]):
+            yield from self._round(due, generator, work)
             self.rounds += 1
             self._settle()
             if self.budget is None:
-                self.budget = USUAL * (time.monotonic() - self.started)
+                self.budget = USUAL_ROUNDS * (time.monotonic() - self.started)
+            yield
         self._finish()
 
-    def _due(self, state: State) -> bool:
-        """Is the cell to be measured? When the time is up, only what is suspected, until it can be judged."""
-        unsure = state.suspected is not None and len(state.confirming) < judge.FIRST
-        return state.verdict is None and (unsure or self.left() > 0)
+    @property
+    def settled(self) -> int:
+        """How many cells have a verdict."""
+        return sum(state.verdict is not None for state in self.states.values())
 
     def left(self) -> float:
         """Seconds left; infinite while nobody knows how long a round takes."""
         return math.inf if self.budget is None else self.budget - (time.monotonic() - self.started)
+
+    def _is_due(self, state: CellState) -> bool:
+        """Is the cell to be measured? When the time is up, only what is suspected, until it can be judged."""
+        return state.verdict is None and (state.unsure or self.left() > 0)
+
+    def _round(self, due: list[CellState], generator: random.Random, work: Path) -> Iterator[None]:
+        """Sample each of the cells once, in workers that those of one number of cores share."""
+        for count in sorted({state.cell.cores for state in due}):
+            group = [state for state in due if state.cell.cores == count]
+            with Workers(self.built, _last_cores(count), generator) as workers:
+                for state in generator.sample(group, len(group)):
+                    if self._is_due(state):
+                        state.add(self._sample(workers, state, work))
+                    yield
+
+    def _sample(self, workers: Workers, state: CellState, work: Path) -> Sampled:
+        keep = None if state.answer or state.ratios else work
+        try:
+            return workers.sample(state.cell, self.slower(state.cell), keep)
+        except Lost as lost:
+            return Sampled(failed=dict.fromkeys(SIDES, str(lost)))
+
+    def _settle(self) -> None:
+        """Decide what can be decided after a round."""
+        for state in self.states.values():
+            if state.verdict is None:
+                state.give_up()
+        # Cells that are decided stay in the family: the level of the intervals depends on how many are judged together.
+        first = {name: state.ratios for name, state in self.states.items() if len(state.ratios) >= judge.MIN_ROUNDS}
+        again = {name: state.confirming for name, state in self.states.items() if len(state.confirming) >= judge.MIN_ROUNDS}
+        suspected = {name for name, state in self.states.items() if state.suspected}
+        for names, rounds in ((self.states.keys() - suspected, first), (suspected, again)):
+            for name, finding in judge.judge(rounds, self.suite.smallest).items():
+                if name in names and self.states[name].verdict is None:
+                    self.states[name].judged(finding)
 
     def _finish(self) -> None:
         for state in self.states.values():
@@ -105,93 +185,13 @@ class Session:
                 if not state.finding:
                     state.reason = "the time was up before it had enough rounds"
 
-    def _sample(self, pair: Pair, state: State, work: Path) -> None:
-        keep = None if state.answer or state.ratios else work
-        try:
-            found, failed, skipped = pair.sample(state.cell, self.slower(state.cell), keep)
-        except Lost as lost:
-            found, failed, skipped = Sampled(), {"base": str(lost), "head": str(lost)}, {}
-        for side, reason in failed.items():
-            state.failures[side].append(reason)
-        if skipped:
-            where = "on both sides" if len(skipped) == 2 else f"on the {next(iter(skipped))} alone"
-            state.verdict = "skipped" if len(skipped) == 2 or "base" in skipped else None
-            state.reason = f"{next(iter(skipped.values()))} ({where})"
-            if state.verdict is None:  # works on the base, and the head has given it up
-                state.failures["head"] = [f"it is skipped, and on the base it is not: {skipped['head']}"] * TRIES
-        if failed or skipped:
-            return
-        state.failures = {side: [] for side in state.failures}
-        (state.confirming if state.suspected else state.ratios).append(_ratio(found))
-        for side, seconds in found.seconds.items():
-            state.seconds[side].append(median(seconds))
-        state.notes.update(found.notes)
-        if keep:
-            state.answer = _compare(found)
 
-    def _settle(self) -> None:
-        """Decide what can be decided after a round."""
-        live = {name: state for name, state in self.states.items() if state.verdict is None}
-        for state in live.values():
-            if any(len(reasons) >= TRIES for reasons in state.failures.values()):
-                _give_up(state)
-        first = {n: s.ratios for n, s in self.states.items() if len(s.ratios) >= judge.FIRST}
-        again = {n: s.confirming for n, s in self.states.items() if len(s.confirming) >= judge.FIRST}
-        for name, finding in judge.judge(first, self.smallest).items():
-            state = self.states[name]
-            if state.verdict or state.suspected:
-                continue
-            state.finding = finding
-            if finding.verdict == "same":
-                state.verdict = "same"
-            elif finding.verdict != "ambiguous":
-                state.suspected = finding.verdict
-        for name, finding in judge.judge(again, self.smallest).items():
-            state = self.states[name]
-            if state.verdict is None:
-                state.finding = finding
-                if finding.verdict != "ambiguous":
-                    state.verdict = finding.verdict
-
-
-def _ratio(found: Sampled) -> float:
+def _log_ratio(found: Sampled) -> float:
     """A round's log-ratio: the median over the pairs of blocks that were timed one right after the other.
 
     Of what was tried it varies least between rounds: by half as much as the ratio of the sides' fastest blocks.
     """
     return float(np.median(np.log(found.seconds["head"]) - np.log(found.seconds["base"])))
-
-
-def _give_up(state: State) -> None:
-    base, head = (state.failures[side][-1:] for side in SIDES)
-    if len(state.failures["base"]) >= TRIES and len(state.failures["head"]) >= TRIES:
-        state.verdict, state.reason = "not measured", f"fails on both sides: {head[0]}"
-    elif len(state.failures["head"]) >= TRIES:
-        state.verdict, state.reason = "broken", f"works on the base and fails on the head: {head[0]}"
-    else:
-        state.verdict, state.reason = "new", f"works on the head alone; on the base: {base[0]}"
-
-
-def _compare(found: Sampled) -> str | None:
-    """Say whether both sides returned the same array, None where one returned none."""
-    if len(found.answers) < 2:
-        return None
-    try:
-        arrays = [np.fromfile(file, np.dtype(kind)).reshape(shape) for kind, shape, file in found.answers.values()]
-    except (TypeError, ValueError, OSError):  # a format that NumPy does not have
-        return None
-    base, head = arrays
-    if base.shape != head.shape or base.dtype != head.dtype:
-        return f"changed: {base.dtype}{list(base.shape)} became {head.dtype}{list(head.shape)}"
-    if base.tobytes() == head.tobytes():
-        return "same"
-    with np.errstate(all="ignore"):
-        finite = np.isfinite(base) & np.isfinite(head)
-        if not np.array_equal(base[~finite], head[~finite], equal_nan=base.dtype.kind in "fc"):
-            return "changed: NaN or infinite where it was not, or no longer"
-        largest = float(np.abs(base[finite]).max(initial=0)) or 1.0
-        difference = float(np.abs(head[finite].astype(complex) - base[finite]).max(initial=0))
-    return f"changed: by at most {difference / largest:.1e} of the largest value" if difference else "same"
 
 
 def _last_cores(count: int) -> tuple[int, ...]:

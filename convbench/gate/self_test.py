@@ -1,4 +1,4 @@
-"""How often a gate cries wolf on this machine, and what it finds: the head against itself, slowed down on purpose."""
+"""How many false alarms a gate raises on this machine, and what it finds: the head against itself, with slow-downs."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-import click
 from rich.console import Console
 from rich.table import Table
 
 from convbench.asv import machine
 from convbench.asv.project import Project
 from convbench.common import interrupts, lock, numbers
-from convbench.gate import judge, pipeline, report
-from convbench.gate.report import Outcome
-from convbench.gate.sample import Session
+from convbench.gate import judge, pipeline, report, resolve
+from convbench.gate.failures import NOT_MEASURED, REGRESSED, Failure
+from convbench.gate.sample import Sampling
 
 SLOWER = (0.0, 0.05, 0.10, 0.25)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Rate:
     """What a gate said of the cells that were made slower by a share, and of those that were not."""
 
@@ -32,41 +31,39 @@ class Rate:
     seconds: float
 
 
-class NotMeasured(click.ClickException):
-    """A self-test that did not come to its end; the rates that it found are printed by then."""
-
-    exit_code = report.NOT_MEASURED
-
-
 def run(project: Project, request: pipeline.Request, console: Console) -> list[Rate]:
-    """One gate for each of SLOWER, in which half of the cells are made slower. Raises NotMeasured where it cannot be."""
-    head = pipeline.resolve(project, request)["head"]
-    result = Outcome(head, head, machine.facts(), {})
+    """One gate for each of SLOWER, in which half of the cells are made slower; prints each rate.
+
+    Raises Usage for a wrong question, and Failure where not all of the gates come to their end.
+    """
+    head = resolve.commits(project, request.base, request.head)["head"]
     rates: list[Rate] = []
     try:
         with lock.lock(project.work, project.results), interrupts.termination():
-            session = pipeline.prepare(project, request, {"base": head, "head": head}, result, console)
-            if session is None:
-                raise NotMeasured(str(result.error))
+            built, suite = pipeline.prepare(project, {"base": head, "head": head}, request.selection, console)
+            if suite.failure and not suite.cells:
+                raise suite.failure
             for seed, share in enumerate(SLOWER):
-                session = Session(session.built, session.suite, session.smallest, request.budget, seed=seed)
-                rates.append(_rate(session, share, result, console, project.work / "gate"))
+                sampling = Sampling(built, suite, request.budget, seed=seed)
+                rates.append(_rate(sampling, share, pipeline.folder(project), console))
                 console.print(_line(rates[-1]), highlight=False)
     except (KeyboardInterrupt, interrupts.Interrupted):
         found = f"the rates of {len(rates)} of {len(SLOWER)} gates stand above" if rates else "no gate had been finished"
-        raise NotMeasured(f"interrupted: {found}") from None
+        raise Failure(f"interrupted: {found}") from None
     return rates
 
 
-def _rate(session: Session, share: float, result: Outcome, console: Console, work: Path) -> Rate:
+def _rate(sampling: Sampling, share: float, work: Path, console: Console) -> Rate:
     """One gate, in which half of the cells are made slower by a share."""
-    names = sorted(cell.name for cell in session.suite.cells)
-    chosen = set(random.Random(session.seed).sample(names, (len(names) + 1) // 2) if share else ())
-    session.slower = lambda cell: share if cell.name in chosen else 0.0
+    names = sorted(sampling.states)
+    chosen = set(random.Random(sampling.seed).sample(names, (len(names) + 1) // 2) if share else ())
+    sampling.slower = lambda cell: share if cell.name in chosen else 0.0
     start = time.monotonic()
-    pipeline.report(session, result, [], lambda: None, console, work)
-    slowed = Counter(row.verdict for row in result.rows if row.name in chosen)
-    unchanged = Counter(row.verdict for row in result.rows if row.name not in chosen)
+    for _ in pipeline.rounds(sampling, work, console):
+        pass
+    rows = report.rows(list(sampling.states.values()), [])
+    slowed = Counter(row.verdict for row in rows if row.name in chosen)
+    unchanged = Counter(row.verdict for row in rows if row.name not in chosen)
     return Rate(share, slowed, unchanged, time.monotonic() - start)
 
 
@@ -96,6 +93,6 @@ def show(rates: list[Rate], console: Console) -> None:
 def exit_status(rates: list[Rate]) -> int:
     """As a gate's: 1 where something was called changed that was not, 4 where something was not measured."""
     if any(rate.unchanged["regressed"] + rate.unchanged["improved"] for rate in rates):
-        return report.REGRESSED
+        return REGRESSED
     missing = sum(rate.unchanged["not measured"] + rate.slowed["not measured"] for rate in rates)
-    return report.NOT_MEASURED if missing else 0
+    return NOT_MEASURED if missing else 0

@@ -1,4 +1,4 @@
-"""One side of a gate: prepares the cells of one commit's code and times blocks of their calls when it is told to.
+"""A worker of a gate: prepares the cells of one commit's code and times blocks of their calls when it is told to.
 
 Runs in the measured environment as a program of its own, with the standard library and asv_runner alone:
 
@@ -10,7 +10,7 @@ Runs in the measured environment as a program of its own, with the standard libr
 
 import sys
 
-sys.path.pop(0)  # this file's folder, whose neighbours must not be taken for anybody's modules
+sys.path.pop(0)  # this file's folder, whose neighbours must not be found as modules
 
 import contextlib
 import ctypes
@@ -29,10 +29,10 @@ import time
 import traceback
 from pathlib import Path
 
-WARM = 0.01  # seconds of calls before the first block, for benchmarks that do not say how long
-LARGEST = 32 << 20  # bytes of an answer that are kept for comparison
-NOT_RANDOM = 0x0040000  # ADDR_NO_RANDOMIZE, sys/personality.h
-SHIFT = 1024  # pages: two huge ones, so that every place in one is as likely
+WARMUP_SECONDS = 0.01  # of calls before the first block, for benchmarks that do not say how long
+MAX_ANSWER_BYTES = 32 << 20  # of an array that is kept for comparison
+ADDR_NO_RANDOMIZE = 0x0040000  # of sys/personality.h
+MAX_SHIFT_PAGES = 1024  # two huge ones, so that every place in one is as likely
 
 # How the pools that most libraries share tell their number of threads.
 POOLS = {
@@ -54,41 +54,43 @@ def main(verb, suite, *rest):
         _cache(suite, *rest)
     else:
         incoming, outgoing, cores, start, seed = rest
-        _kept = _lie_alike(int(seed))
+        _kept = _place_memory(int(seed))
         _die_with_parent()
-        # The two sides import side by side, each on one core of its own, and are measured on the same.
-        _confine([start])
+        # The two workers import at the same time, each on one core of its own, and are measured on the same.
+        _pin([start])
         list(_modules(Path(suite).name, {}))  # what fails is told by the first benchmark that needs it
-        _confine(cores.split(","))
+        _pin(cores.split(","))
         with os.fdopen(int(incoming)) as requests, os.fdopen(int(outgoing), "w") as answers:
             _serve(suite, Channel(requests, answers))
 
 
-def _lie_alike(seed):
-    """Have this process's memory lie where the other side's lies: elsewhere in every round, and in one round at one place.
+def _place_memory(seed):
+    """Give this process's memory the addresses of the other worker's: the same in one round, others in every round.
 
     Returns what has to be kept for that.
 
     Where an array lies decides what it shares a cache's set with and how many huge pages it gets: the same call on 4 MB
-    varied by 20 % between processes, and by 4 % where both sides had the same addresses. Where the kernel does not let
-    itself be asked (outside Linux, in some containers), addresses stay random.
+    varied by 20 % between processes, and by 4 % where both workers had the same addresses. Where the kernel refuses
+    (outside Linux, in some containers), addresses stay random.
     """
     if sys.platform != "linux":
         return None
     libc = ctypes.CDLL(None)
     now = libc.personality(0xFFFFFFFF)  # asks and changes nothing: personality(2)
-    if now != -1 and not now & NOT_RANDOM and libc.personality(now | NOT_RANDOM) != -1:
+    if now != -1 and not now & ADDR_NO_RANDOMIZE and libc.personality(now | ADDR_NO_RANDOMIZE) != -1:
         os.execv(sys.executable, [sys.executable, __file__, *sys.argv[1:]])  # is as it is set from the next program on
-    if now == -1 or not now & NOT_RANDOM:
+    if now == -1 or not now & ADDR_NO_RANDOMIZE:
         return None
     generator = random.Random(seed)
     libc.sbrk.argtypes, libc.sbrk.restype = [ctypes.c_ssize_t], ctypes.c_void_p
-    libc.sbrk(generator.randrange(SHIFT) * mmap.PAGESIZE)
+    libc.sbrk(generator.randrange(MAX_SHIFT_PAGES) * mmap.PAGESIZE)
     gaps = [bytearray(generator.randrange(512, 8192)) for _ in range(generator.randrange(512))]  # what malloc has had by now
-    return gaps, mmap.mmap(-1, (1 + generator.randrange(SHIFT)) * mmap.PAGESIZE)  # never touched, so it takes no memory
+    return gaps, mmap.mmap(
+        -1, (1 + generator.randrange(MAX_SHIFT_PAGES)) * mmap.PAGESIZE
+    )  # never touched, so it takes no memory
 
 
-def _confine(cores):
+def _pin(cores):
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, map(int, cores))
 
@@ -98,7 +100,7 @@ def _modules(name, failed):
     try:
         module = importlib.import_module(name)
     except BaseException as error:  # SystemExit too: no module of a suite ends this process
-        failed[name] = _words(error)
+        failed[name] = _first_line(error)
         return
     yield module
     for found in pkgutil.iter_modules(getattr(module, "__path__", ()), f"{name}."):
@@ -155,7 +157,7 @@ def _serve(suite, channel):
             outcome = {"ended": True}
         except (Exception, SystemExit) as error:
             traceback.print_exc()
-            outcome = {"failed": _words(error)}
+            outcome = {"failed": _first_line(error)}
         channel.send(**outcome)
 
 
@@ -182,7 +184,7 @@ def _cell(suite, channel, request):
         return run(*params)
 
     def sampled(timer, warmup_time=0.0, number=0, **_more):
-        warm = WARM if benchmark.warmup_time < 0 else warmup_time
+        warm = WARMUP_SECONDS if benchmark.warmup_time < 0 else warmup_time
         _sample(channel, Block(timer, number, request["slower"]), warm, lambda: _answer(benchmark, timer, given))
         raise End
 
@@ -259,14 +261,14 @@ def _keep(answer, file):
         value = answer()
         view = memoryview(value)
         shape, kind = list(view.shape or ()), view.format
-        if view.nbytes > LARGEST or not view.nbytes or isinstance(value, (bytes, str)):
+        if view.nbytes > MAX_ANSWER_BYTES or not view.nbytes or isinstance(value, (bytes, str)):
             return {"array": None}
         with Path(file).open("wb") as output:
             output.write(view.tobytes())
     except (TypeError, ValueError, NotImplementedError):
         return {"array": None}
     except Exception as error:  # a disk that is full, or a benchmark that takes no call more: no reason to lose its times
-        return {"array": None, "lost": _words(error)}
+        return {"array": None, "lost": _first_line(error)}
     return {"array": [kind, shape]}
 
 
@@ -292,7 +294,7 @@ def _cores():
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
 
 
-def _words(error):
+def _first_line(error):
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0][:500]}" if lines else type(error).__name__
 

@@ -1,6 +1,6 @@
 """Small projects with an asv suite of their own, for gates to be run on: built without a network, in commits that are known.
 
-tests/proofs/gate_proof.py and the tests of the gate write them, and `python tests/helpers/gate_projects.py FOLDER` does.
+tests/proofs/gate_proof.py and the tests write them.
 """
 
 from __future__ import annotations

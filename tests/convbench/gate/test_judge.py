@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from convbench.gate import judge, sample
-from convbench.gate.discover import Cell, Suite
+from convbench.gate.discover import Suite
+from convbench.gate.timed_cell import TimedCell
 from convbench.gate.workers import Sampled
 
 OPPOSITE = {"regressed": "improved", "improved": "regressed", "same": "same", "ambiguous": "ambiguous"}
@@ -196,7 +197,7 @@ def test_a_slow_down_of_ten_percent_is_found(many):
 
 
 class Drawn:
-    """In a Pair's place: rounds of known truth, which take the time that they would."""
+    """In the place of Workers: rounds of known truth, which take the time that they would."""
 
     def __init__(self, noise, changes, clock):
         self.noise, self.changes, self.clock = noise, changes, clock
@@ -214,19 +215,19 @@ class Drawn:
     def sample(self, cell, *_):
         self.clock.append(self.clock[-1] + 0.2)
         ratio = math.exp(self.changes.get(cell.name, 0.0) + self.noise())
-        return Sampled({"base": [1.0], "head": [ratio]}), {}, {}
+        return Sampled({"base": [1.0], "head": [ratio]})
 
 
 def gates(monkeypatch, noise, slowed=0.0, count=20):
     """Verdicts of the slowed cells, and of the others, of so many gates; seconds that each took."""
     found, seconds = (Counter(), Counter()), []
-    cells = [Cell(f"b.time_{i}", (), f"b.time_{i}", 60.0, 0.01, 1, Path()) for i in range(24)]
+    cells = [TimedCell(f"b.time_{i}", (), f"b.time_{i}", 60.0, 0.01, 1, Path()) for i in range(24)]
     changes = {cell.name: math.log1p(slowed) for cell in cells[:12]} if slowed else {}
     for seed in range(count):
         clock = [0.0]
-        monkeypatch.setattr(sample, "Pair", Drawn(functools.partial(noise, np.random.default_rng(seed)), changes, clock))
+        monkeypatch.setattr(sample, "Workers", Drawn(functools.partial(noise, np.random.default_rng(seed)), changes, clock))
         monkeypatch.setattr(sample.time, "monotonic", lambda clock=clock: clock[-1])
-        run = sample.Session({}, Suite(cells), {}, None, seed=seed)
+        run = sample.Sampling({}, Suite(cells), None, seed=seed)
         list(run.run(Path()))
         seconds.append(clock[-1])
         for state in run.states.values():
@@ -259,7 +260,7 @@ def test_a_gate_of_identical_commits_cries_no_wolf(monkeypatch, noise):
     assert max(seconds) <= 16 * (0.7 + 24 * 0.2) + 40 * 0.9
     if noise is normal:
         assert unchanged["same"] == unchanged.total()
-        assert np.median(seconds) <= 1.5 * judge.FIRST * (0.7 + 24 * 0.2)
+        assert np.median(seconds) <= 1.5 * judge.MIN_ROUNDS * (0.7 + 24 * 0.2)
 
 
 @pytest.mark.parametrize(("slowed", "share"), [(0.05, 0.95), (0.10, 0.998), (0.5, 1.0)])

@@ -1,4 +1,4 @@
-"""What is accepted, what a gate comes to and how it is told: findings in, words out, nothing measured."""
+"""What a gate comes to and how it is told: findings in, words out, nothing measured."""
 
 import json
 import math
@@ -11,170 +11,14 @@ import click
 import pytest
 from rich.console import Console
 
-from convbench.gate import accept, judge, pipeline, report
+from convbench.gate import failures, formats, judge, report
 from convbench.gate.accept import Acceptance
-from convbench.gate.discover import Cell
-from convbench.gate.report import Outcome, Row
-from convbench.gate.sample import State
+from convbench.gate.failures import Failure, HeadBroken
+from convbench.gate.report import Report, Row
+from convbench.gate.sample import CellState
+from convbench.gate.timed_cell import TimedCell
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-
-
-# What is accepted
-
-
-def read(folder, text):
-    (folder / accept.FILE).write_bytes(text if isinstance(text, bytes) else text.encode())
-    return accept.read(folder / accept.FILE)
-
-
-def test_a_file_of_acceptances(tmp_path):
-    found = read(
-        tmp_path,
-        '[[accept]]\ncell = "a.time_*"\nreason = "exact now"\n\n[[accept]]\nreason = "ö"\ncell = "b.time_b(\'x\', 3)"\n',
-    )
-    assert found == [
-        Acceptance("a.time_*", "exact now", accept.FILE),
-        Acceptance("b.time_b('x', 3)", "ö", accept.FILE),
-    ]
-    assert str(found[0]) == "accepted by convbench-accept.toml: exact now"
-
-
-@pytest.mark.parametrize("text", ["", "# nothing\n", "accept = []\n"])
-def test_a_file_that_accepts_nothing(tmp_path, text):
-    assert read(tmp_path, text) == []
-
-
-def test_no_file(tmp_path):
-    assert accept.read(tmp_path / accept.FILE) == []
-    (tmp_path / accept.FILE).symlink_to("nowhere")
-    assert accept.read(tmp_path / accept.FILE) == []
-
-
-@pytest.mark.parametrize("kind", ["a folder", "a device", "a pipe"])
-def test_what_is_no_file(tmp_path, kind):
-    """A commit may have a folder or a link there; a read of /dev/zero or of a pipe would not end."""
-    path = tmp_path / accept.FILE
-    if kind == "a folder":
-        path.mkdir()
-    elif kind == "a device":
-        path.symlink_to("/dev/zero")
-    else:
-        os.mkfifo(path)
-    with pytest.raises(accept.Malformed, match=f"^{accept.FILE} cannot be read: (it is no regular file|Is a directory)$"):
-        accept.read(path)
-
-
-ENTRY = '[[accept]]\ncell = "a"\nreason = "b"\n'
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("[[accept", "is no TOML: "),
-        ("cell", "is no TOML: "),
-        (b"\xff", "is no TOML: "),
-        ("accept = 3", "may hold [[accept]] tables alone"),
-        ("[accept]\ncell = 'a'", "may hold [[accept]] tables alone"),
-        ("[[accepts]]\ncell = 'a'\nreason = 'b'", "may hold [[accept]] tables alone"),
-        (f"level = 0.9\n{ENTRY}", "may hold [[accept]] tables alone"),
-        ("[[accept]]\ncell = 'a'", ": entry 1 needs a cell and a reason, and nothing else"),
-        (f"{ENTRY}until = 2030-01-01", ": entry 1 needs a cell and a reason, and nothing else"),
-        (f"{ENTRY}[[accept]]\nreason = 'b'", ": entry 2 needs a cell and a reason, and nothing else"),
-        ("accept = [1]", ": entry 1 needs a cell and a reason, and nothing else"),
-        (f"{ENTRY}[[accept]]\ncell = 3\nreason = 'b'", ": cell and reason of entry 2 have to be text"),
-        ("[[accept]]\ncell = 'a'\nreason = ' '", ": cell and reason of entry 1 have to be text"),
-        ("[[accept]]\ncell = ''\nreason = 'b'", ": cell and reason of entry 1 have to be text"),
-        ("[[accept]]\ncell = ['a']\nreason = 'b'", ": cell and reason of entry 1 have to be text"),
-        ("accept = " + "[" * 100_000, "is no TOML: "),
-        (f"accept = {'1' * 5000}", "is no TOML: "),
-    ],
-)
-def test_a_malformed_file(tmp_path, text, sentence):
-    with pytest.raises(accept.Malformed) as caught:
-        read(tmp_path, text)
-    said = str(caught.value)
-    assert said.startswith(accept.FILE)
-    assert sentence in said
-    assert "\n" not in said
-
-
-@pytest.mark.parametrize(
-    ("cell", "name", "fits"),
-    [
-        ("a.time_a", "a.time_a", True),
-        ("a.time_a", "a.time_ab", False),
-        ("a.time_*", "a.time_ab", True),
-        ("a.TIME_*", "a.time_ab", False),
-        ("a.time_a([1, 2], 'x')", "a.time_a([1, 2], 'x')", True),  # as a glob, [1, 2] is one character
-        ("a.time_a*'x')", "a.time_a([1, 2], 'x')", True),
-        ("*", "a.time_a([1, 2], 'x')", True),
-        ("time_a", "a.time_a", False),
-    ],
-)
-def test_what_an_acceptance_fits(cell, name, fits):
-    assert (accept.find(name, [Acceptance(cell, "r", "f")]) is not None) == fits
-
-
-def test_the_first_that_fits():
-    both = [Acceptance("b", "0", "f"), Acceptance("a*", "1", "f"), Acceptance("a", "2", "f")]
-    assert accept.find("a", both).reason == "1"
-    assert accept.find("c", both) is None
-
-
-def test_an_accept_file_of_another_name_is_named_in_what_it_accepts(tmp_path):
-    (tmp_path / "mine.toml").write_text(ENTRY)
-    assert [str(found) for found in accept.read(tmp_path / "mine.toml")] == ["accepted by mine.toml: b"]
-    (tmp_path / "mine.toml").write_text("accept = 3")
-    with pytest.raises(accept.Malformed, match=r"^mine.toml may hold"):
-        accept.read(tmp_path / "mine.toml")
-
-
-OTHER = ENTRY.replace('"a"', '"c"')
-
-
-@pytest.mark.parametrize(
-    ("given", "own", "accepted", "proposed"),
-    [
-        (None, ENTRY, ["a"], []),
-        ("", ENTRY, [], ["a"]),
-        (ENTRY, "", ["a"], []),
-        (ENTRY, ENTRY, ["a"], []),
-        (ENTRY, ENTRY + OTHER, ["a"], ["c"]),
-        (ENTRY, ENTRY.replace('"b"', '"of another reason"'), ["a"], ["a"]),
-    ],
-)
-def test_the_heads_own_file_only_proposes_where_another_is_named(tmp_path, given, own, accepted, proposed):
-    (tmp_path / accept.FILE).write_text(own)
-    (tmp_path / "mine.toml").write_text(given or "")
-    result = ended()
-    found = pipeline.acceptances(tmp_path, None if given is None else accept.read(tmp_path / "mine.toml"), result)
-    assert [acceptance.cell for acceptance in found] == accepted
-    assert [acceptance.cell for acceptance in result.proposed] == proposed
-    assert result.proposal_error is None
-
-
-def test_a_malformed_file_of_the_head_is_told_where_another_is_named(tmp_path):
-    (tmp_path / accept.FILE).write_text("accept = 3")
-    result = ended(SLOW)
-    assert pipeline.acceptances(tmp_path, [], result) == []
-    for text in (terminal(result), report.as_markdown(result)):
-        assert "The head's convbench-accept.toml may hold" in text
-        assert "and proposes nothing" in text
-    assert report.as_json(result)["proposal_error"].startswith("convbench-accept.toml may hold")
-    with pytest.raises(accept.Malformed):
-        pipeline.acceptances(tmp_path, None, result)
-
-
-def test_what_is_proposed_is_reported_and_accepts_nothing():
-    proposed = [Acceptance("a.time_a", "exact\n::error::now", "f"), Acceptance("<b>*", "@you | #1", "f")]
-    result = ended(SLOW, proposed=proposed)
-    assert result.exit_status == report.REGRESSED
-    assert "\nproposed by the head, and not accepted: a.time_a (exact ::error::now)\n" in terminal(result)
-    markdown = report.as_markdown(result)
-    assert "Proposed by the head, and not accepted:\n\n* <code>a.time&#95;a</code>: exact ::error::now\n" in markdown
-    assert "* <code>&#60;b&#62;&#42;</code>: &#64;you &#124; &#35;1" in markdown
-    assert report.as_json(result)["proposed"] == [{"cell": each.cell, "reason": each.reason} for each in proposed]
 
 
 # The exit status
@@ -186,7 +30,7 @@ def row(verdict, name="a.time_a", rounds=8, **more):
 
 def ended(*found, **more):
     facts = {"machine": "box", "os": "Linux"}
-    return Outcome("0123456789ab" + 28 * "0", "ba9876543210" + 28 * "0", facts, {"level": 0.95}, list(found), **more)
+    return Report("0123456789ab" + 28 * "0", "ba9876543210" + 28 * "0", facts, {"level": 0.95}, list(found), **more)
 
 
 QUIET = [row("same"), row("ambiguous"), row("improved"), row("new", rounds=0), row("skipped", rounds=0)]
@@ -194,8 +38,8 @@ SLOW = row("regressed")
 ACCEPTED = row("regressed", accepted="accepted by --accept: it is right now")
 LOST = row("not measured", rounds=0)
 BROKEN = row("broken", rounds=0)
-BUILD = {"error": "the head does not build: no", "error_status": report.HEAD_BROKEN}
-STOPPED = {"error": "interrupted: by hand", "error_status": report.NOT_MEASURED}
+BUILD = {"failure": HeadBroken("the head does not build: no")}
+STOPPED = {"failure": Failure("interrupted: by hand")}
 
 
 @pytest.mark.parametrize(
@@ -225,11 +69,11 @@ STOPPED = {"error": "interrupted: by hand", "error_status": report.NOT_MEASURED}
 def test_the_exit_status(found, more, status):
     result = ended(*found, **more)
     assert result.exit_status == status
-    if not result.error or result.error_status != status:
+    if not result.failure or result.failure.exit_code != status:
         assert result.summary.endswith(f"The gate {report.MEANING[status]}.")
     else:
-        assert result.summary.endswith(f": {result.error.partition(':')[0]}.")
-    assert report.as_json(result)["exit_status"] == status
+        assert result.summary.endswith(f": {result.failure.message.partition(':')[0]}.")
+    assert formats.as_json(result)["exit_status"] == status
 
 
 def test_the_summary_counts():
@@ -244,7 +88,7 @@ def test_the_summary_counts():
 
 
 def state(name="a.time_a", params=(), verdict=None, **more):
-    return State(Cell(name, params, name, 60.0, 0.01, 1, Path("run")), verdict=verdict, **more)
+    return CellState(TimedCell(name, params, name, 60.0, 0.01, 1, Path("run")), verdict=verdict, **more)
 
 
 def measured(verdict, ratio, name, **more):
@@ -341,21 +185,40 @@ EVERYTHING = ended(
 def terminal(result, width=140):
     console = Console(width=width, force_terminal=False)
     with console.capture() as capture:
-        report.show(result, console)
+        formats.show(result, console)
     return "".join(line.rstrip() + "\n" for line in capture.get().splitlines())
 
 
-@pytest.mark.parametrize(("render", "name"), [(terminal, "gate.txt"), (report.as_markdown, "gate.md")])
-def test_reports_are_as_they_were(render, name):
+def test_a_malformed_file_of_the_head_is_told():
+    result = ended(SLOW, proposal_error="convbench-accept.toml may hold [[accept]] tables alone")
+    for text in (terminal(result), formats.as_markdown(result)):
+        assert "The head's convbench-accept.toml may hold" in text
+        assert "and proposes nothing" in text
+    assert formats.as_json(result)["proposal_error"].startswith("convbench-accept.toml may hold")
+
+
+def test_what_is_proposed_is_reported_and_accepts_nothing():
+    proposed = [Acceptance("a.time_a", "exact\n::error::now", "f"), Acceptance("<b>*", "@you | #1", "f")]
+    result = ended(SLOW, proposed=proposed)
+    assert result.exit_status == failures.REGRESSED
+    assert "\nproposed by the head, and not accepted: a.time_a (exact ::error::now)\n" in terminal(result)
+    markdown = formats.as_markdown(result)
+    assert "Proposed by the head, and not accepted:\n\n* <code>a.time&#95;a</code>: exact ::error::now\n" in markdown
+    assert "* <code>&#60;b&#62;&#42;</code>: &#64;you &#124; &#35;1" in markdown
+    assert formats.as_json(result)["proposed"] == [{"cell": each.cell, "reason": each.reason} for each in proposed]
+
+
+@pytest.mark.parametrize(("rendered", "name"), [(terminal, "gate.txt"), (formats.as_markdown, "gate.md")])
+def test_reports_are_as_they_were(rendered, name):
     """UPDATE_GOLDEN=1 writes what they are now."""
     if os.environ.get("UPDATE_GOLDEN"):
-        (GOLDEN / name).write_text(render(EVERYTHING), encoding="utf-8")
-    assert render(EVERYTHING) == (GOLDEN / name).read_text(encoding="utf-8")
+        (GOLDEN / name).write_text(rendered(EVERYTHING), encoding="utf-8")
+    assert rendered(EVERYTHING) == (GOLDEN / name).read_text(encoding="utf-8")
 
 
 def test_markdown_says_nothing_of_its_own():
     """What names and reasons hold is neither HTML nor a table nor a call of somebody, outside of code."""
-    text = report.as_markdown(EVERYTHING)
+    text = formats.as_markdown(EVERYTHING)
     prose = "".join(part for block in text.split("```")[::2] for part in block.split("`")[::2])
     prose = re.sub(r"&#\d+;", "", prose)
     for word in ("<script", "@someone", "](y)", "*z*", "#1"):
@@ -367,7 +230,7 @@ def test_markdown_says_nothing_of_its_own():
 
 @pytest.mark.parametrize("name", ["a`b", "a``b", "```", "`", "a\nb", "a` <b> @x `b"])
 def test_markdown_of_names_with_ticks(name):
-    text = report.as_markdown(ended(Row("a.time_a", [repr(name)], "regressed", **SLOWER, reason=f"{name} <b>@x")))
+    text = formats.as_markdown(ended(Row("a.time_a", [repr(name)], "regressed", **SLOWER, reason=f"{name} <b>@x")))
     text, fence, _ = text.partition("\n```\n")
     assert fence  # what follows is code, a line a finding, and none of them begins with a tick
     assert "<b>" not in text
@@ -376,8 +239,8 @@ def test_markdown_of_names_with_ticks(name):
 
 
 def test_markdown_of_nothing():
-    assert "no cell" in report.as_markdown(ended(**STOPPED))
-    assert "interrupted: by hand" in report.as_markdown(ended(**STOPPED))
+    assert "no cell" in formats.as_markdown(ended(**STOPPED))
+    assert "interrupted: by hand" in formats.as_markdown(ended(**STOPPED))
 
 
 @pytest.mark.parametrize("width", [20, 60, 140])
@@ -393,7 +256,7 @@ def test_only_the_same_are_still_shown_when_all_are():
 
 
 def test_the_json_has_all_the_fields():
-    content = report.as_json(EVERYTHING)
+    content = formats.as_json(EVERYTHING)
     assert content == json.loads(json.dumps(content, allow_nan=False))
     assert {"base", "head", "machine", "settings", "exit_status", "error", "summary", "cells", "not_timed"} <= content.keys()
     assert content["machine"]["machine"] == "box"
@@ -411,13 +274,13 @@ def test_the_json_has_all_the_fields():
 
 def test_what_is_no_number_is_null():
     odd = Row("a", [], "ambiguous", math.nan, math.inf, -math.inf, [math.nan, 1.0], 6, log_ratios={"first": [math.nan]})
-    (cell,) = json.loads(json.dumps(report.as_json(ended(odd)), allow_nan=False))["cells"]
+    (cell,) = json.loads(json.dumps(formats.as_json(ended(odd)), allow_nan=False))["cells"]
     assert (cell["before"], cell["after"], cell["ratio"], cell["interval"]) == (None, None, None, [None, 1.0])
     assert cell["log_ratios"] == {"first": [None]}
 
 
 def test_the_line_that_repeats_a_finding_is_one_word_of_a_shell():
-    words = shlex.split(report.again(EVERYTHING, NASTY))
+    words = shlex.split(formats.again(EVERYTHING, NASTY))
     assert words[:4] == ["convbench", "gate", "0123456789", "ba98765432"]
     assert words[4] == "--bench"
     assert len(words) == 6
@@ -428,14 +291,14 @@ def test_the_line_that_repeats_a_finding_is_one_word_of_a_shell():
 def test_a_report_is_written_in_one_step(tmp_path):
     file = tmp_path / "report.json"
     file.write_text("before")
-    report.write_json(file, EVERYTHING)
-    assert json.loads(file.read_text()) == report.as_json(EVERYTHING)
+    formats.write_json(file, EVERYTHING)
+    assert json.loads(file.read_text()) == formats.as_json(EVERYTHING)
     assert list(tmp_path.iterdir()) == [file]
 
 
 def test_a_report_that_cannot_be_written(tmp_path):
     (tmp_path / "taken").mkdir()
     with pytest.raises(click.ClickException) as caught:
-        report.write(tmp_path / "taken", "text")
+        formats.write(tmp_path / "taken", "text")
     assert "taken cannot be written: " in caught.value.message
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]

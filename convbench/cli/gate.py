@@ -1,0 +1,64 @@
+"""`convbench gate`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from convbench.cli import errors, options, output
+from convbench.common.selection import Selection
+
+
+@click.command("gate")
+@click.argument("base", required=False)
+@click.argument("head", required=False)
+@options.BENCH
+@options.IMPLEMENTATION
+@click.option("--quick", is_flag=True, help="The suite's short selection of problems.")
+@click.option("--budget", type=click.FloatRange(0, min_open=True), metavar="MINUTES", help="For measuring alone.")
+@click.option("--accept", "accepted", multiple=True, metavar="CELL", help="A cell, or a glob, that may be slower.")
+@click.option("--reason", metavar="TEXT", help="Why what --accept names may be slower.")
+@click.option("--accept-file", type=options.FILE, metavar="FILE", help="Read in place of the head's convbench-accept.toml.")
+@click.option("--json", "json_file", type=options.FILE, help="Write the report there.")
+@click.option("--markdown", type=options.FILE, help="The same, for a summary or a comment.")
+@click.option("--self-test", is_flag=True, help="Compare HEAD with itself, with artificial slow-downs of 0, 5, 10 and 25 %.")
+def command(
+    base, head, bench, implementation, quick, budget, accepted, reason, accept_file, json_file, markdown, self_test
+) -> None:
+    """Is HEAD slower than BASE? Builds both, measures them in turn, and judges every cell of any asv suite.
+
+    BASE is where HEAD left the first branch of asv.conf.json, HEAD the commit that is checked out.
+
+    Ends with 0: nothing is slower; 1: a cell has regressed; 2: a mistake in the call; 3: the head does not build, or broke a
+    benchmark that works on the base; 4: the base does not build, or cells were not measured.
+    """
+    from convbench.asv import project
+    from convbench.gate import formats, pipeline
+    from convbench.gate import self_test as selftest
+    from convbench.gate.accept import Acceptance
+    from convbench.stored import table
+
+    if bool(accepted) != bool(reason):
+        raise click.UsageError("--accept and --reason belong together: what may be slower, and why")
+    with errors.mistakes_end_with_2():
+        here = project.find()
+        seconds = None if budget is None else 60 * budget
+        acceptances = tuple(Acceptance(cell, reason, "--accept") for cell in accepted)
+        request = pipeline.Request(
+            base,
+            head,
+            Selection(bench, implementation, quick),
+            seconds,
+            acceptances,
+            json_file,
+            markdown,
+            accept_file,
+        )
+        if self_test:
+            rates = selftest.run(here, request, output.console())
+            selftest.show(rates, output.console())
+            sys.exit(selftest.exit_status(rates))
+        found = pipeline.run(here, request, output.console())
+        formats.show(found, output.console(table.ENDLESS))
+    sys.exit(found.exit_status)

@@ -1,0 +1,185 @@
+"""A gate's report as text for a terminal, as JSON and as Markdown."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from tabulate import tabulate
+
+from convbench.common import atomic_write, numbers
+from convbench.common.terminal import line, one_line
+from convbench.gate.failures import Failure
+from convbench.gate.report import Report, Row
+
+FEW = 3  # cells of one remark that are named
+PROPOSED = "proposed by the head, and not accepted"
+HEADINGS = ("verdict", "cell", "before", "after", "ratio", "interval", "rounds")
+
+
+def again(report: Report, row: Row) -> str:
+    """The line that repeats a finding: this cell alone, on the same two commits."""
+    # A quote is written as any character, and a space as itself: the line is to be read, and pasted into a shell.
+    pattern = re.escape(row.name).replace("\\ ", " ").replace("'", ".")
+    return f"convbench gate {report.base[:10]} {report.head[:10]} --bench {shlex.quote(f'^{pattern}$')}"
+
+
+def show(report: Report, console: Console) -> None:
+    """Print the table, worst first: all that is not the same, then how it ended."""
+
+    def tell(said: str) -> None:
+        console.print(one_line(said), highlight=False, soft_wrap=True)
+
+    tell(f"base {report.base[:10]}, head {report.head[:10]}, {report.machine['machine']}")
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    for heading, justify in zip(HEADINGS, ("left", "left", "right", "right", "right", "right", "right"), strict=True):
+        grid.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
+    notable = [row for row in report.rows if row.verdict != "same" or _beside(row)] or report.rows
+    shown = [row for row in notable if row.verdict not in ("skipped", "new")]
+    for row in shown:
+        style = {"broken": "red", "regressed": "red", "improved": "green"}.get(row.verdict)
+        grid.add_row(*map(one_line, _fields(row)), style=style)
+    if shown:
+        console.print(grid)
+    for remark, names in _grouped(notable).items():
+        tell(f"{names}: {remark}")
+    for name, reason in report.listed:
+        tell(f"{name} {reason}")
+    for row in shown:
+        if row.verdict in ("regressed", "ambiguous", "broken"):
+            tell(f"again: {again(report, row)}")
+    for acceptance in report.proposed:
+        tell(" ".join(f"{PROPOSED}: {acceptance.cell} ({acceptance.reason})".split()))
+    if report.proposal_error:
+        tell(_no_proposal(report))
+    if report.failure:
+        tell(report.failure.message)
+    tell(report.summary)
+
+
+def _no_proposal(report: Report) -> str:
+    return " ".join(f"The head's {report.proposal_error}, and proposes nothing".split())
+
+
+def _beside(row: Row) -> list[str]:
+    """What is remarkable whatever the verdict is."""
+    answer = [f"its answer has {row.answer}"] if row.answer and row.answer.startswith("changed") else []
+    return answer + row.notes
+
+
+def _fields(row: Row) -> list[str]:
+    between = f"{row.interval[0]:.3f} to {row.interval[1]:.3f}" if row.interval else ""
+    return [
+        f"{row.verdict}, accepted" if row.accepted else row.verdict,
+        row.name,
+        _time(row.before),
+        _time(row.after),
+        f"{row.ratio:.3f}" if row.ratio is not None else "",
+        between,
+        str(row.rounds or ""),
+    ]
+
+
+def _grouped(found: list[Row]) -> dict[str, str]:
+    """What is to be said, and of which cells: a reason that many share is told once."""
+    names: dict[str, list[str]] = {}
+    for row in found:
+        for remark in _remarks(row):
+            names.setdefault(remark, []).append(row.name)
+    return {
+        remark: ", ".join(of) if len(of) <= FEW else f"{len(of)} cells, {of[0]} the first" for remark, of in names.items()
+    }
+
+
+def _time(seconds: float | None) -> str:
+    return "" if seconds is None else numbers.quantity(seconds, "seconds", 0.005)
+
+
+def _remarks(row: Row) -> list[str]:
+    return [remark for remark in (row.reason, row.accepted, *_beside(row)) if remark]
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """The report as one object; numbers that are not finite as null."""
+    content = {
+        "base": report.base,
+        "head": report.head,
+        "machine": report.machine,
+        "environment": report.environment,
+        "settings": report.settings,
+        "exit_status": report.exit_status,
+        "summary": report.summary,
+        "error": report.failure.message if report.failure else None,
+        "rounds": report.rounds,
+        "seconds": round(report.seconds, 1),
+        "cells": [asdict(row) | {"again": again(report, row)} for row in report.rows],
+        "not_timed": [{"benchmark": name, "reason": reason} for name, reason in report.listed],
+        "proposed": [{"cell": acceptance.cell, "reason": acceptance.reason} for acceptance in report.proposed],
+        "proposal_error": report.proposal_error,
+    }
+    return atomic_write.finite(content)
+
+
+def as_markdown(report: Report) -> str:
+    """The report for a job's summary or a comment."""
+    parts = [f"### Speed: {_escape(report.summary)}"]
+    parts.append(f"{report.head[:10]} against {report.base[:10]} on `{report.machine['machine']}`, both measured in turn.")
+    if report.failure:
+        parts.append(_escape(report.failure.message))
+    notable = [row for row in report.rows if row.verdict not in ("same", "skipped") or _beside(row)]
+    if notable:
+        parts.append(_table(notable))
+        parts.append("\n".join(f"* {_code(names)}: {_escape(text)}" for text, names in _grouped(notable).items()))
+        found = [row for row in notable if row.verdict in ("regressed", "ambiguous", "broken")]
+        if found:
+            repeated = "\n".join(line(again(report, row)) for row in found)  # none of which can end the block of code
+            parts.append(f"To repeat a finding:\n\n```\n{repeated}\n```")
+    if report.proposed:
+        proposed = "\n".join(f"* {_code(acceptance.cell)}: {_escape(acceptance.reason)}" for acceptance in report.proposed)
+        parts.append(f"{PROPOSED.capitalize()}:\n\n{proposed}")
+    if report.proposal_error:
+        parts.append(_escape(_no_proposal(report)))
+    if rest := [row for row in report.rows if row not in notable]:
+        parts.append(f"<details><summary>{len(rest)} more cells</summary>\n\n{_table(rest)}\n\n</details>")
+    if report.listed:
+        listed = "\n".join(f"* {_code(name)} {_escape(reason)}" for name, reason in report.listed)
+        parts.append(f"<details><summary>{len(report.listed)} not timed</summary>\n\n{listed}\n\n</details>")
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _table(found: list[Row]) -> str:
+    lines = []
+    for row in found:
+        verdict, name, *numbers = map(_escape, _fields(row))
+        lines.append([verdict, f"<code>{name}</code>", *numbers])
+    return tabulate(lines, HEADINGS, tablefmt="github", disable_numparse=True)
+
+
+def _escape(text: str) -> str:
+    """Text that Markdown and HTML leave alone."""
+    special = r"[\\`*_{}\[\]<>|#@&~]|:(?=//)|(?<=www)\."  # the last two are of links without any markup
+    return re.sub(special, lambda found: f"&#{ord(found[0])};", line(" ".join(text.split())))
+
+
+def _code(text: str) -> str:
+    return f"<code>{_escape(text)}</code>"
+
+
+def write(path: Path, text: str) -> None:
+    """Write a report in one step. Raises Failure where it cannot be written."""
+    try:
+        with atomic_write.whole(path) as beside:
+            beside.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise Failure(f"{path} cannot be written: {error.strerror}") from None
+
+
+def write_json(path: Path, report: Report) -> None:
+    """Write the report as JSON."""
+    write(path, json.dumps(as_json(report), indent=1, allow_nan=False) + "\n")

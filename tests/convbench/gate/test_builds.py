@@ -1,0 +1,116 @@
+"""Gates that build both sides by the project's own commands, from the build to the report."""
+
+import os
+import re
+import resource
+import subprocess
+import sys
+
+import pytest
+from command_line import inside, settings
+from gate_commits import left_behind, report_of
+from gate_projects import Sample
+
+pytestmark = pytest.mark.first
+
+CODE = """
+import time
+
+
+def spin():
+    end = time.perf_counter() + 200e-6
+    while time.perf_counter() < end:
+        pass
+"""
+SUITE = """
+import sample
+
+
+class Spin:
+    params = ([20], ["a"])
+    sample_time = 0.002
+
+    def time_spin(self, n, kind):
+        sample.spin()
+"""
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory, package_index):
+    """Commits of a package that needs nothing but Python, by name."""
+    made = Sample(tmp_path_factory.mktemp("builds") / "project")
+    kinds = {"base": CODE, "slower": CODE.replace("200e-6", "320e-6"), "no build": "# does not build\n"}
+    made.commits = {
+        name: made.commit({"benchmarks/b.py": SUITE, "sample/__init__.py": code}, name) for name, code in kinds.items()
+    }
+    return made
+
+
+@pytest.fixture(scope="module")
+def gate(sample):
+    """A gate between commits by name, in this process: (what it printed, its JSON)."""
+    return lambda base, head, *arguments: report_of(sample, base, head, inside, *arguments)
+
+
+@pytest.fixture(scope="module")
+def unbuilt(gate):
+    """By side, a gate in which it does not build. The environment is made by then."""
+    return {"base": gate("no build", "base"), "head": gate("base", "no build")}
+
+
+@pytest.mark.parametrize(("side", "status"), [("head", 3), ("base", 4)])
+def test_a_side_that_does_not_build(unbuilt, side, status):
+    done, report = unbuilt[side]
+    assert done.returncode == status
+    assert report["error"].startswith(f"the {side} does not build: ")
+    assert "the compiler says no" in report["error"]
+    assert done.stdout.count(f"the {side} does not build: ") == 1
+    assert done.stdout.endswith(f"the {side} does not build.\n")
+
+
+@pytest.fixture(scope="module")
+def full_disk(sample, unbuilt):
+    """What a gate printed whose disk fills while it builds: files may not grow beyond so many bytes."""
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+
+    return subprocess.run(
+        [sys.executable, "-m", "convbench", "gate", sample.commits["base"], sample.commits["slower"]],
+        cwd=sample.folder,
+        env=os.environ | settings(sample.folder),
+        preexec_fn=limit,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_the_disk_fills_while_it_builds(sample, full_disk):
+    said = full_disk.stdout + full_disk.stderr
+    assert full_disk.returncode == 4, said
+    assert "Traceback" not in said
+    assert len(re.findall("the environment does not build: |the base does not build: ", full_disk.stdout)) == 1, said
+    assert left_behind(sample.folder) == []
+
+
+def test_a_slower_function_where_a_build_was_left_half(sample, gate, full_disk):
+    markdown = sample.folder.parent / "report.md"
+    done, report = gate("base", "slower", "--budget", "2", "--markdown", markdown)
+    assert done.returncode == 1
+    (cell,) = report["cells"]
+    assert (cell["benchmark"], cell["params"], cell["verdict"]) == ("b.Spin.time_spin", ["20", "'a'"], "regressed")
+    assert 1.3 < cell["interval"][0] < cell["ratio"] < cell["interval"][1] < 2
+    assert cell["again"] in done.stdout
+    assert cell["again"] in markdown.read_text()
+    assert "regressed" in markdown.read_text()
+    assert report["environment"].startswith("virtualenv-py")
+
+
+def test_a_self_test_that_cannot_build(sample):
+    """HEAD is the commit that does not build."""
+    done = inside(sample.folder, "gate", "--self-test")
+    assert done.returncode == 4
+    assert "Error: the base does not build: " in done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
