@@ -1,4 +1,4 @@
-"""Where the command begins: what it needs is there or named, and what it prints can be printed."""
+"""The entry point of the command: errors that happen before or after any command runs."""
 
 from __future__ import annotations
 
@@ -11,23 +11,27 @@ OURS = ("convbench", "benchmarks", "impls")
 def main() -> None:
     """Run the command. Ends with one sentence where a library is missing or nothing more can be written."""
     try:
-        from convbench.cli import commands
-        from convbench.common import terminal
+        _run()
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] in OURS:
             raise
         sys.exit(f"Error: {error.name} is missing: the commands need more than impls does; pip install '.[bench]'")
-    terminal.guard()
-    try:
-        try:
-            commands.main()
-        finally:
-            sys.stdout.flush()
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
         sys.stdout = None  # what is left in it cannot be written at the end either
-        sys.exit("Error: no room is left where the output goes")
+        sys.exit("Error: no space left on device")
+
+
+def _run() -> None:
+    from convbench.cli import main as cli
+    from convbench.common import terminal
+
+    terminal.guard()
+    try:
+        cli.main()
+    finally:
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

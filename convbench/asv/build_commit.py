@@ -21,9 +21,9 @@ from asv.util import ProcessError, UserError
 from convbench.asv import isolated
 
 OUTCOME = "build.json"
-LINES = 6  # of a builder's last words, the ones that say most
-# What pip adds to what a builder says.
-PIP = (
+REASON_LINES = 6  # of the end of a builder's output, which says most
+# What pip adds to what a builder prints.
+PIP_LINES = (
     *("note: ", "hint: ", "[end of output]", "╰─>", "│", "\N{MULTIPLICATION SIGN}", "[notice]"),
     *("ERROR: Failed", "error: metadata-generation-failed", "error: subprocess-exited-with-error"),
 )
@@ -53,7 +53,7 @@ def build(configuration: str, commit: str) -> dict:
         try:
             one.install_project(conf, repository, commit)
         except (ProcessError, UserError) as error:
-            reasons.append(" / ".join(last_words(error)[-LINES:]) or str(error))
+            reasons.append(" / ".join(last_words(error)[-REASON_LINES:]) or str(error))
     unbuilt = environments and len(reasons) == len(environments)
     date = repository.get_date(commit)
     about = [
@@ -67,7 +67,7 @@ def last_words(error: Exception) -> list[str]:
     """What a build that failed printed, without what pip adds to it; nothing where it is no build that failed."""
     printed = getattr(error, "stdout", "") or getattr(error, "stderr", "")
     lines = [line.strip() for line in printed.splitlines()]
-    return [line for line in lines if line and not line.startswith(PIP)]
+    return [line for line in lines if line and not line.startswith(PIP_LINES)]
 
 
 if __name__ == "__main__":

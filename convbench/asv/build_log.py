@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-KILLED = "the process that starts the cells was killed, for want of memory most likely"
+KILLED = "the process that starts the cells was killed, probably out of memory"
 
 PINNED = "Could not find a version that satisfies"
 
-# Words in a build's log, and what they mean for the person who reads them.
+# Words in a build's log, and what they mean.
 CAUSES = {
     "Unknown compiler(s)": "no C compiler was found, and the Cython kernels need one: install gcc or clang",
     "No space left on device": "the disk is full",
     "File too large": "no file may grow as large here as one of asv's has to",
-    "Killed signal terminated program": "the compiler was killed, for want of memory most likely",
+    "Killed signal terminated program": "the compiler was killed, probably out of memory",
     PINNED: "asv.conf.json pins a library that this Python cannot have",
     "Temporary failure in name resolution": "the package index cannot be reached, and asv's environment is installed from it",
     # asv says the one or the other, by which of them it notices first.
@@ -23,7 +23,7 @@ CAUSES = {
 
 
 def cause(log: Path) -> str:
-    """What to do about a build that failed, where its log is clear about it."""
+    """Why a build failed, where its log is clear about it."""
     text = log.read_text(errors="replace")
     return next((sentence for words, sentence in CAUSES.items() if words in text), "")
 

@@ -1,7 +1,7 @@
 """asv with what it writes in a folder of the caller's: python -m convbench.asv.isolated FOLDER ARGUMENTS OF ASV.
 
 asv writes its files in place, its results once per commit, and takes its results folder from its configuration alone. With a
-private folder a run can be stopped anywhere, and only finished files are moved to where everybody reads. Its list of machines
+private folder a run can be stopped anywhere, and only finished files are published. Its list of machines
 is otherwise in the home folder, where every start of asv writes it anew: cut short, it would stop all that come after.
 """
 

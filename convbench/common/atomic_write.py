@@ -1,4 +1,4 @@
-"""Puts finished files where everybody reads, whole or not at all; what goes into the results folder, without places."""
+"""Publishes finished files, whole or not at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-MAX_LINKS = 40  # one behind the other, as Linux has it
+MAX_LINKS = 40  # that are followed one after the other, as by Linux
 
 
 @contextlib.contextmanager
@@ -59,23 +59,10 @@ def finite(content: Any) -> Any:
 
 
 def publish(finished: Path, target: Path) -> None:
-    """Put a finished file where everybody reads.
-
-    Raises ClickException where that cannot be written; what was there stays.
-    """
+    """Put a finished file into its place. Raises ClickException where that cannot be written; what was there stays."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with whole(target) as beside:
             shutil.copyfile(finished, beside)
     except OSError as error:
         raise click.ClickException(f"cannot write to {target}: {error.strerror}") from None
-
-
-def append(lines: Path, target: Path) -> None:
-    """Add lines to a side file; the file as a whole is replaced, so that a crash leaves the old one."""
-    old = target.read_bytes() if target.is_file() else b""
-    if old and not old.endswith(b"\n"):
-        old += b"\n"  # a line that was cut short takes none of ours with it
-    joined = lines.with_name("joined.jsonl")
-    joined.write_bytes(old + lines.read_bytes())
-    publish(joined, target)

@@ -15,7 +15,7 @@ class Interrupted(Exception):
 
 @contextlib.contextmanager
 def termination() -> Iterator[None]:
-    """A polite kill ends what is done here as Ctrl-C does."""
+    """SIGTERM ends what is done here as Ctrl-C does."""
 
     def interrupt(*_):
         raise Interrupted
@@ -29,7 +29,7 @@ def termination() -> Iterator[None]:
 
 @contextlib.contextmanager
 def interruptible(say: Callable[[], str]) -> Iterator[None]:
-    """Ctrl-C and a polite kill end what is done here in one sentence, which says what is kept."""
+    """Ctrl-C and SIGTERM end what is done here in one sentence, which says what is kept."""
     with termination():
         try:
             yield

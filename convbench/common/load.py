@@ -8,19 +8,18 @@ import time
 import click
 import psutil
 
-BUSY = 0.5  # cores in use by others from which a measurement on one core is disturbed
-
-STOLEN = 0.1  # share of its time that the host takes from this machine, likewise
-
-PATIENCE = 20  # seconds to wait for a short disturbance to end, an installation just finished for example
+# Above these a measurement on one core is disturbed: cores in use by others, and the share of its time that the host takes.
+MAX_BUSY_CORES = 0.5
+MAX_STOLEN_SHARE = 0.1
+MAX_WAIT_SECONDS = 20  # for a short disturbance to end, an installation just finished for example
 
 
 def wait_until_quiet() -> None:
     """Return once little else runs here. Raises ClickException that names what is busy where that takes too long."""
-    give_up, told = time.monotonic() + PATIENCE, False
+    give_up, told = time.monotonic() + MAX_WAIT_SECONDS, False
     while reason := busy():
         if not told:
-            click.echo(f"waiting up to {PATIENCE:.0f} s until this machine is quiet: {reason}", err=True)
+            click.echo(f"waiting up to {MAX_WAIT_SECONDS:.0f} s until this machine is quiet: {reason}", err=True)
             told = True
         if time.monotonic() > give_up:
             raise click.ClickException(
@@ -61,8 +60,8 @@ def busy(seconds: float = 1.0) -> str | None:
 
 def disturbance(used: float, stolen: float) -> str | None:
     """What disturbs a measurement, in words, where that many cores are in use and that share of the time is taken."""
-    if used > BUSY:
+    if used > MAX_BUSY_CORES:
         return f"other processes use {used:.1f} of {psutil.cpu_count() or 1} cores"
-    if stolen > STOLEN:
+    if stolen > MAX_STOLEN_SHARE:
         return f"the host takes {stolen:.0%} of its time"
     return None

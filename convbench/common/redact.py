@@ -1,11 +1,11 @@
-"""Text without the places of this machine."""
+"""Text without paths and host name of this machine."""
 
 from __future__ import annotations
 
 import platform
 import re
 
-LONGEST = 500  # characters of a reason, its last ones
+MAX_CHARACTERS = 500  # of a reason, its last ones
 
 # All but the last name of a path from the file system's root, or of a URL. A slash behind a
 # word or a dot is inside a path of the project's own.
@@ -18,4 +18,4 @@ def redact(text: str) -> str:
     host = platform.node()
     if host:
         text = re.sub(rf"(?<![\w-]){re.escape(host)}(?![\w-])", "this machine", text)
-    return text[-LONGEST:]
+    return text[-MAX_CHARACTERS:]

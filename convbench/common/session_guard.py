@@ -1,6 +1,7 @@
-"""Runs a module in a session that outlives nobody: python -m convbench.common.session_guard MODULE ARGUMENTS.
+"""Runs a module in a session of processes that ends with its parent.
 
-When whoever started it is gone, however it went, the whole session ends.
+python -m convbench.common.session_guard MODULE ARGUMENTS.
+
 asv puts its fork server and every build into process groups of their own, so that killing asv or its group leaves them. But
 they all stay in one session, that of the process which `convbench run` started, and a session can be ended as a whole.
 """
@@ -18,12 +19,12 @@ import time
 
 import psutil
 
-GRACE = 10  # seconds that a process gets to end by itself when interrupted, before its session is killed
-PATIENCE = 5  # seconds until processes that SIGKILL does not end, since the kernel is busy for them, are left to it
+INTERRUPT_SECONDS = 10  # that an interrupted process gets to end by itself, before its session is killed
+KILL_SECONDS = 5  # until processes that SIGKILL does not end, since the kernel is busy for them, are left to it
 
 
-def hold() -> None:
-    """End this process's whole session once whoever holds the other end of its standard input is gone.
+def watch_parent() -> None:
+    """End this process's whole session once the other end of its standard input is closed, as where its parent has ended.
 
     Standard input is empty from then on, for this process and for those it starts.
     """
@@ -43,7 +44,7 @@ def _watch(watched: int) -> None:
 
 def end_session(session: int) -> None:
     """Kill every process of a session but the calling one, and those that they start meanwhile."""
-    give_up = time.monotonic() + PATIENCE
+    give_up = time.monotonic() + KILL_SECONDS
     while (living := _members(session)) and time.monotonic() < give_up:
         for number in living:
             with contextlib.suppress(ProcessLookupError):
@@ -52,7 +53,7 @@ def end_session(session: int) -> None:
 
 
 def _members(session: int) -> list[int]:
-    """The processes of a session, without the calling one and without those that are dead and wait to be noticed."""
+    """The processes of a session, without the calling one and without zombies."""
     found = []
     for number in psutil.pids():
         with contextlib.suppress(OSError, psutil.Error):
@@ -63,14 +64,14 @@ def _members(session: int) -> list[int]:
 
 
 def end(process: subprocess.Popen) -> None:
-    """End a process and every process it started: all of them are in a session of their own."""
+    """End a process that leads a session of its own, and every process in that."""
     try:
         if process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(GRACE)
-    finally:  # also where the user cannot wait for that
+                process.wait(INTERRUPT_SECONDS)
+    finally:  # also where a second Ctrl-C interrupts the wait
         end_session(process.pid)
         process.wait()
         if process.stdin:
@@ -78,6 +79,6 @@ def end(process: subprocess.Popen) -> None:
 
 
 if __name__ == "__main__":
-    hold()  # before anything that takes time, so that there is no moment in which nobody watches
+    watch_parent()  # before anything that takes time, so that the parent is watched from the first moment
     del sys.argv[0]
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

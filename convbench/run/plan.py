@@ -1,27 +1,28 @@
-"""Which cells a run measures, which of them are there already, and how long the rest will take."""
+"""Which cells a run measures, which of them have results already, and how long the rest will take."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from convbench.common.cells import Cell, spelling
 from convbench.stored import results, side_lines
 
-LONGEST = 100_000  # characters of a step's pattern: Linux takes no argument of a program beyond 131072
-TYPICAL = 0.33  # seconds a cell and round on two cores, of cells never measured here; two thirds of them are skipped
+MAX_PATTERN_CHARACTERS = 100_000  # Linux takes no argument of a program beyond 131072
+TYPICAL_SECONDS = 0.33  # a cell and round on two cores, of cells never measured here; two thirds of them are skipped
+OVERHEAD_SECONDS = 0.03  # what asv adds to a cell
 
 
 @dataclass
-class Step:
-    """The cells of one class, measured by one call of asv and moved into place together."""
+class ClassPlan:
+    """The cells of one class, measured by one call of asv and published together. seconds: an estimate for all of them."""
 
     name: str
     cells: list[Cell]
@@ -36,12 +37,30 @@ class Step:
         return "^(?:" + "|".join(re.escape(spelling(cell)) for cell in self.cells) + ")$"
 
 
+@dataclass
+class Pace:
+    """How long builds and classes took so far. estimated, taken: seconds of the classes, expected and real."""
+
+    builds: list[float] = field(default_factory=list)
+    estimated: float = 0.0
+    taken: float = 0.0
+
+    def seconds(self, plans: Iterable[ClassPlan], builds: int = 0) -> float:
+        """How long classes and builds will take, by how far the estimates were off so far.
+
+        The first build makes the environment, so that others are shorter.
+        """
+        factor = self.taken / self.estimated if self.estimated else 1.0
+        building = builds * mean(self.builds[1:] or self.builds) if builds else 0.0
+        return factor * sum(plan.seconds for plan in plans) + building
+
+
 def missing(
     cells: Iterable[Cell], benchmarks: dict[str, dict[str, Any]], file: Path | None, named: bool = False
 ) -> list[Cell]:
     """Those without a figure or a deliberate reason in a results file; failed ones are measured again.
 
-    So is, of implementations that are asked for by name, what was left out for want of something that may be there by now.
+    named: implementations were selected by name. What such a one lacked may be there by now, so it is tried again.
     """
     if file is None or not file.is_file():
         return list(cells)
@@ -53,17 +72,20 @@ def missing(
     return [cell for cell in cells if cell not in there]
 
 
-def steps(cells: Iterable[Cell], benchmarks: dict[str, dict[str, Any]], known: dict[Cell, float]) -> list[Step]:
-    """Cells grouped by class, each group with its estimate: from earlier runs here, else a typical cost."""
-    found: dict[tuple[str, int], Step] = {}
+def classes(cells: Iterable[Cell], benchmarks: dict[str, dict[str, Any]], known: dict[Cell, float]) -> list[ClassPlan]:
+    """Cells grouped by class, each group with its estimate: from earlier runs here, else a typical cost.
+
+    A class whose pattern would be too long is split.
+    """
+    found: dict[tuple[str, int], ClassPlan] = {}
     length: dict[str, int] = defaultdict(int)
     for cell in cells:
         name = cell[0].rpartition(".")[0] or cell[0]
         rounds = int(benchmarks[cell[0]].get("rounds", 1))
         length[name] += len(re.escape(spelling(cell))) + 1
-        step = found.setdefault((name, length[name] // LONGEST), Step(name, [], rounds, 0.0))
-        step.cells.append(cell)
-        step.seconds += rounds * known.get(cell, TYPICAL)
+        plan = found.setdefault((name, length[name] // MAX_PATTERN_CHARACTERS), ClassPlan(name, [], rounds, 0.0))
+        plan.cells.append(cell)
+        plan.seconds += rounds * known.get(cell, TYPICAL_SECONDS)
     return list(found.values())
 
 
@@ -75,22 +97,5 @@ def durations(side_files: Iterable[Path]) -> dict[Cell, float]:
             for cell, line in side_lines.read(path).items():
                 wall = line.get("wall")
                 if wall is not None and math.isfinite(wall):
-                    found[cell] = wall + 0.03
+                    found[cell] = wall + OVERHEAD_SECONDS
     return found
-
-
-def count_lines(path: Path) -> int:
-    """How many cells a side file has lines for: the progress of a running step."""
-    try:
-        with path.open("rb") as file:
-            return sum(1 for _ in file)
-    except OSError:
-        return 0
-
-
-def last_line(path: Path) -> dict[str, Any]:
-    """The newest whole line of a side file, {} where there is none."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8").splitlines()[-1])
-    except (OSError, ValueError, IndexError):
-        return {}

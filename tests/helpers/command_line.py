@@ -1,13 +1,14 @@
-"""What several files of tests share."""
+"""The command as tests call it."""
 
 import contextlib
 import os
 import re
 import subprocess
+import sys
 
 from click.testing import CliRunner
 
-from convbench.cli import commands
+from convbench.cli.main import main
 
 USAGE = re.compile(r"(Usage: |Try '|$)")  # what click puts above the sentence about a mistyped argument
 
@@ -16,10 +17,17 @@ def settings(folder):
     return {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CEILING_DIRECTORIES": str(folder.parent)}
 
 
+def process(folder, *arguments, **environment):
+    """The command in a process of its own."""
+    command = [sys.executable, "-m", "convbench", *arguments]
+    environment = {**os.environ, **settings(folder), **environment}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
 def inside(folder, *arguments):
-    """The same in this process, which is quicker; what would be a traceback there is raised here."""
+    """The command in this process, which is quicker; what would be a traceback in its own is raised here."""
     with contextlib.chdir(folder):
-        done = CliRunner(env=settings(folder)).invoke(commands.main, arguments, catch_exceptions=False)
+        done = CliRunner(env=settings(folder)).invoke(main, arguments, catch_exceptions=False)
     return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
 
 

@@ -1,4 +1,4 @@
-"""What several files of tests share."""
+"""Projects that `convbench run` measures in tests, and the command as a process."""
 
 import json
 import os
@@ -7,6 +7,7 @@ import sys
 import time
 
 import psutil
+from repositories import commit, git
 
 SUITE = """
 import time
@@ -21,20 +22,40 @@ class Unwell(Fast):
         if n == "2": raise ValueError("unwell")
 """
 
-
+# An environment over the libraries that the tests run with: it is made in a second, and nothing is installed.
+PREINSTALLED = {"environment_type": "preinstalled", "plugins": [".convbench.asv.preinstalled"]}
+VIRTUALENV = {"environment_type": "virtualenv", "matrix": {"pip+asv_runner": ["0.3.2"]}}
 CONFIGURATION = {
     "version": 1,
     "project": "other",
     "repo": ".",
     "branches": ["main"],
-    "environment_type": "virtualenv",
     "env_dir": "env",
-    "matrix": {"pip+asv_runner": ["0.3.2"]},
     "launch_method": "forkserver",
     "build_command": [],
     "install_command": [],
     "uninstall_command": [],
 }
+
+
+def suite_project(folder, suite, environment=PREINSTALLED):
+    """A project of one commit whose suite brings its code along."""
+    (folder / "asv.conf.json").write_text(json.dumps(CONFIGURATION | environment))
+    (folder / "benchmarks").mkdir()
+    (folder / "benchmarks" / "__init__.py").write_text("")
+    (folder / "benchmarks" / "speed.py").write_text(suite)
+    (folder / ".gitignore").write_text("env\nresults*\nhome\npace\nmood\nhtml\n.convbench\n__pycache__\n")
+    (folder / "home").mkdir()
+    git(folder, "init", "--quiet")
+    commit(folder, "a suite")
+    return folder
+
+
+def use_preinstalled(sample):
+    """Have a Sample measured over the libraries that the tests run with; returns the text of its configuration."""
+    conf = json.loads((sample.folder / "asv.conf.json").read_text())
+    del conf["matrix"]
+    return json.dumps(conf | PREINSTALLED)
 
 
 def start(folder, *arguments):
@@ -50,6 +71,22 @@ def convbench(folder, *arguments):
     return process.returncode, out, err
 
 
+def wait_for_line(process, words):
+    """Read what a process prints up to the line with these words."""
+    for line in process.stdout:
+        if words in line:
+            return
+    raise AssertionError(f"it ended without {words!r}: {process.stderr.read()}")
+
+
+def wait_until(condition, seconds=120):
+    """Return once a condition holds; it is a failure where it does not within so many seconds."""
+    give_up = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < give_up, "it did not happen in time"
+        time.sleep(0.05)
+
+
 def results(folder):
     """Values of every benchmark that is stored, by name."""
     files = [path for path in folder.glob("results/*/*.json") if path.name != "machine.json"]
@@ -57,12 +94,16 @@ def results(folder):
 
 
 def left_running(folder):
-    time.sleep(0.5)
-    return [p.cmdline() for p in psutil.process_iter() if p.pid != os.getpid() and _inside(p, folder)]
+    """The processes that name a folder and do not end within seconds."""
+    give_up = time.monotonic() + 3
+    while (found := _running(folder)) and time.monotonic() < give_up:
+        time.sleep(0.05)
+    return found
 
 
-def _inside(process, folder):
-    try:
-        return any(str(folder) in word for word in process.cmdline())
-    except psutil.Error:
-        return False
+def _running(folder):
+    return [p.info["cmdline"] for p in psutil.process_iter(["cmdline"]) if p.pid != os.getpid() and _names(p, folder)]
+
+
+def _names(process, folder):
+    return any(str(folder) in word for word in process.info["cmdline"] or [])

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from gate_projects import Sample
 
 from convbench.asv import commits, git, project
-from convbench.cli import commands
+from convbench.cli.main import main
 
 COMMANDS = [
     ("table",),
@@ -82,7 +82,7 @@ def test_a_bare_repository_in_a_work_tree_is_refused(brought, monkeypatch, comma
     conf = json.loads((folder / "asv.conf.json").read_text())
     (folder / "asv.conf.json").write_text(json.dumps({**conf, "repo": repo}))
     monkeypatch.chdir(folder)
-    done = CliRunner().invoke(commands.main, command)
+    done = CliRunner().invoke(main, command)
     assert done.exit_code
     assert done.stderr.count("\n") == 1
     assert "bare repository" in done.stderr

@@ -10,8 +10,9 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from command_line import inside
 from gate_projects import Sample
-from runs import convbench
+from runs import use_preinstalled
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -46,19 +47,16 @@ def ran(tmp_path_factory):
     """Two commits measured by a configuration of their own, without a package index, the second one 0.1 s slower."""
     folder = tmp_path_factory.mktemp("ran") / "project"
     made = Sample(folder)
-    conf = json.loads((folder / "asv.conf.json").read_text())
-    del conf["matrix"]
-    conf |= {"environment_type": "preinstalled", "plugins": [".convbench.asv.preinstalled"]}
-    made.write({"asv.gpu.conf.json": json.dumps(conf), "benchmarks/speed.py": SUITE})
+    made.write({"asv.gpu.conf.json": use_preinstalled(made), "benchmarks/speed.py": SUITE})
     made.commits = [made.commit({"sample/__init__.py": CODE.format(seconds=seconds)}) for seconds in (0.1, 0.2)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PIP_NO_INDEX", "1")
-        made.done = convbench(folder, "run", "ALL", "--busy", "--config", "asv.gpu.conf.json")
+        made.done = inside(folder, "run", "ALL", "--busy", "--config", "asv.gpu.conf.json")
     return made
 
 
 def test_every_commit_is_measured_as_itself(ran):
-    assert ran.done[0] == 0, ran.done
+    assert ran.done.returncode == 0, ran.done
     files = {path.name[:8]: path for path in ran.folder.glob("results/*/*-*.json")}
     assert [files[commit[:8]].name for commit in ran.commits] == [f"{commit[:8]}-{NAME}.json" for commit in ran.commits]
     for commit, seconds in zip(ran.commits, (0.1, 0.2), strict=True):

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from convbench.pages import server
+
 ROOT = Path(__file__).parents[3]
 
 
@@ -30,11 +32,18 @@ def test_a_fault_of_ours_is_not_worded_as_a_missing_library():
 def test_output_that_finds_no_room_is_one_sentence():
     with Path("/dev/full").open("w") as full:
         done = begin("--help", stdout=full)
-    assert (done.returncode, done.stderr) == (1, "Error: no room is left where the output goes\n")
+    assert (done.returncode, done.stderr) == (1, "Error: no space left on device\n")
 
 
 def test_a_terminal_of_few_signs_gets_others():
-    code = "from convbench.cli import commands; commands.show_table.callback = lambda **_: print('1 ± 2')"
+    code = "from convbench.cli import table; table.command.callback = lambda **_: print('1 ± 2')"
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = begin("table", code=code, stdout=subprocess.PIPE, env=environment)
     assert (done.returncode, done.stdout, done.stderr) == (0, "1 ? 2\n", "")
+
+
+def test_the_help_needs_none_of_the_libraries_that_take_long_to_import():
+    code = "sys.modules.update(dict.fromkeys(['asv', 'numpy', 'pandas']))"
+    done = begin("--help", code=code, stdout=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"instead of {server.PORT} or" in begin("dashboard", "--help", stdout=subprocess.PIPE).stdout

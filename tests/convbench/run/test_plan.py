@@ -5,15 +5,16 @@ import json
 import math
 import re
 
+import compressed
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from convbench.common import numbers
 from convbench.common.cells import spelling
 from convbench.common.selection import Selection, check_names
 from convbench.common.selection import select as select_cells
-from convbench.run import plan
+from convbench.run import classes, plan
 from convbench.stored import side_lines
 
 IMPLEMENTATIONS = ["'cpu.loops'", "'cpu.shift'", "'cpu.torch'", "'gpu.torch'"]
@@ -218,6 +219,7 @@ names = st.from_regex(r"[a-z_]{1,6}(\.[A-Za-z_]{1,5}){0,2}", fullmatch=True)
 metacharacters = st.text(r"()[]{}.*+?^$|\-# ab1,'" + '"\n\t&~é', max_size=8)
 
 
+@settings(max_examples=40)
 @given(st.dictionaries(names, st.lists(st.lists(metacharacters, min_size=1, max_size=3), max_size=3), max_size=4), st.data())
 def test_a_pattern_matches_its_cells_and_no_others(suite, data):
     """Parameters as asv has them: Python's repr, which keeps neighbours apart whatever they hold."""
@@ -228,16 +230,17 @@ def test_a_pattern_matches_its_cells_and_no_others(suite, data):
     ]
     assume(every)
     own = data.draw(st.lists(st.sampled_from(every), min_size=1, unique=True))
-    pattern = plan.Step("s", own, 1, 0.0).pattern()
+    pattern = plan.ClassPlan("s", own, 1, 0.0).pattern()
     assert set(asv_selects(pattern, every)) == set(own)
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(names, metacharacters), min_size=2, max_size=8, unique=True), st.data())
 def test_a_pattern_takes_any_text_literally(cells, data):
     """A suite's own objects may show themselves as anything."""
     every = [(name, (text,)) for name, text in cells]
     own = data.draw(st.lists(st.sampled_from(every), min_size=1, unique=True))
-    assert set(asv_selects(plan.Step("s", own, 1, 0.0).pattern(), every)) == set(own)
+    assert set(asv_selects(plan.ClassPlan("s", own, 1, 0.0).pattern(), every)) == set(own)
 
 
 @pytest.mark.parametrize(
@@ -251,7 +254,7 @@ def test_a_pattern_takes_any_text_literally(cells, data):
     ],
 )
 def test_a_pattern_leaves_out_what_looks_alike(own, others):
-    assert asv_selects(plan.Step("s", [own], 1, 0.0).pattern(), [own, *others]) == [own]
+    assert asv_selects(plan.ClassPlan("s", [own], 1, 0.0).pattern(), [own, *others]) == [own]
 
 
 # What is there already
@@ -279,13 +282,13 @@ def test_failed_ones_are_missing_and_skipped_ones_are_not(tmp_path):
     path.write_text(json.dumps(content))
     side = [("'ok'", "ok"), ("'skipped'", "skipped"), ("'reported'", "failed")]
     lines = [json.dumps({"benchmark": CONV, "params": ["'cpu.loops'", size], "status": status}) for size, status in side]
-    side_lines.path(path).write_text("\n".join(lines))
+    compressed.write_text(side_lines.path(path), "\n".join(lines))
     cells = select(suite=suite)
     assert [params[1] for _, params in plan.missing(cells, suite, path)] == ["'silent'", "'failed'", "'reported'", "'absent'"]
     assert plan.missing(cells[:2], suite, path) == []
     for reason, again in (("unavailable: no device", True), ("no input: not there", True), ("unsupported: groups=2", False)):
         more = {"benchmark": CONV, "params": ["'cpu.loops'", "'skipped'"], "status": "skipped", "reason": reason}
-        side_lines.path(path).write_text("\n".join([lines[0], json.dumps(more), *lines[2:]]))
+        compressed.write_text(side_lines.path(path), "\n".join([lines[0], json.dumps(more), *lines[2:]]))
         assert plan.missing(cells[:2], suite, path) == []
         assert plan.missing(cells[:2], suite, path, named=True) == (cells[1:2] if again else [])
     # Another version is another measurement: nothing of it is there.
@@ -293,32 +296,32 @@ def test_failed_ones_are_missing_and_skipped_ones_are_not(tmp_path):
     assert plan.missing(cells, newer, path) == cells
 
 
-# Steps and estimates
+# Classes and estimates
 
 
-def test_steps_are_classes_in_order():
+def test_classes_are_in_order():
     cells = select()
-    steps = plan.steps(cells, SUITE, {})
-    assert [step.name for step in steps] == ["limits.Ceilings", "conv2d.Size", "conv2d.Threads", "conv2d.Startup", "lists"]
-    assert [cell for step in steps for cell in step.cells] == cells
-    assert [step.rounds for step in steps] == [2, 2, 3, 1, 1]
+    found = plan.classes(cells, SUITE, {})
+    assert [one.name for one in found] == ["limits.Ceilings", "conv2d.Size", "conv2d.Threads", "conv2d.Startup", "lists"]
+    assert [cell for one in found for cell in one.cells] == cells
+    assert [one.rounds for one in found] == [2, 2, 3, 1, 1]
 
 
 def test_a_benchmark_outside_any_class_or_module():
-    assert [step.name for step in plan.steps([("time_it", ())], {"time_it": {}}, {})] == ["time_it"]
+    assert [one.name for one in plan.classes([("time_it", ())], {"time_it": {}}, {})] == ["time_it"]
 
 
 def test_the_estimate_is_what_is_known_and_else_what_is_typical():
     cells = [(CONV, ("'cpu.loops'", size)) for size in ("'7x7'", "'64x64'", "'512x512'")]
     known = {cells[0]: 3.0, cells[2]: 0.5, ("other", ()): 100.0}
-    (step,) = plan.steps(cells, SUITE, known)
-    assert step.seconds == pytest.approx(2 * (3.0 + plan.TYPICAL + 0.5))
-    (step,) = plan.steps(cells, SUITE, {})
-    assert step.seconds == pytest.approx(6 * plan.TYPICAL)
+    (one,) = plan.classes(cells, SUITE, known)
+    assert one.seconds == pytest.approx(2 * (3.0 + plan.TYPICAL_SECONDS + 0.5))
+    (one,) = plan.classes(cells, SUITE, {})
+    assert one.seconds == pytest.approx(6 * plan.TYPICAL_SECONDS)
 
 
-def test_no_cells_no_steps():
-    assert plan.steps([], SUITE, {}) == []
+def test_no_cells_no_classes():
+    assert plan.classes([], SUITE, {}) == []
 
 
 def test_durations(tmp_path):
@@ -355,20 +358,20 @@ def test_minutes(seconds, text):
 
 
 @pytest.mark.parametrize(
-    ("text", "count", "last"),
+    ("text", "done", "params"),
     [
-        (None, 0, {}),
-        ("", 0, {}),
-        ('{"a": 1}\n', 1, {"a": 1}),
-        ('{"a": 1}\n{"a": 2}\n', 2, {"a": 2}),
-        ('{"a": 1}\n{"a": 2', 2, {}),
+        (None, 0, []),
+        ("", 0, []),
+        ('{"a": 1}\n', 1, []),
+        ('{"a": 1}\n{"params": ["2"]}\n', 2, ["2"]),
+        ('{"params": ["1"]}\n{"params": ["2"', 2, []),
     ],
 )
-def test_progress(tmp_path, text, count, last):
+def test_progress(tmp_path, text, done, params):
     path = tmp_path / "cells.jsonl"
     if text is not None:
         path.write_text(text)
-    assert (plan.count_lines(path), plan.last_line(path)) == (count, last)
+    assert classes.progress(path) == classes.Progress(done, params)
 
 
 def test_names_of_parameters_without_values_name_no_implementation():

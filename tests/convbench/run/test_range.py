@@ -11,8 +11,9 @@ import time
 
 import click
 import pytest
+from command_line import inside, sentence
 from gate_projects import BACKEND, Sample
-from runs import convbench, left_running, start
+from runs import convbench, left_running, start, use_preinstalled, wait_for_line
 
 from convbench.asv import commits, project
 from convbench.common import redact
@@ -55,7 +56,7 @@ FAILS = """import platform; open({tries!r}, "a").write("x")
 
 
 @pytest.fixture(scope="module")
-def story(tmp_path_factory, package_index):
+def story(tmp_path_factory):
     """Five commits of which the third does not build and the fifth is 20 % slower in one implementation, and their run.
 
     It is interrupted while the second commit is being built, and goes on.
@@ -64,7 +65,9 @@ def story(tmp_path_factory, package_index):
     made = Sample(folder)
     tries = folder.parent / "tries"
     broken = BACKEND.replace("raise SystemExit", FAILS.format(tries=str(tries)) + "raise SystemExit")
-    made.write({"backend.py": broken, "benchmarks/speed.py": SUITE, "home/.keep": ""})
+    made.write(
+        {"backend.py": broken, "benchmarks/speed.py": SUITE, "home/.keep": "", "asv.conf.json": use_preinstalled(made)}
+    )
     good = CODE.format(hasty=HASTY)
     made.hashes = [made.commit({"sample/__init__.py": good}, "first"), made.commit({}, "second")]
     made.hashes.append(made.commit({"sample/__init__.py": "# does not build"}, "third"))
@@ -80,10 +83,8 @@ def story(tmp_path_factory, package_index):
 def interrupted(made):
     """What a run says that gets Ctrl-C while it builds the oldest commit, and its exit status."""
     process = start(made.folder, "run", "ALL", "--busy")
-    for line in process.stdout:
-        if f"building commit {made.hashes[0][:8]}" in line:
-            break
-    time.sleep(0.5)
+    wait_for_line(process, f"building commit {made.hashes[0][:8]}")
+    time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     return process.returncode, err
@@ -103,7 +104,7 @@ def test_each_commit_is_measured_as_itself_and_one_that_does_not_build_is_kept_a
     status, out, err = story.ran
     first, second, third, fourth, fifth = story.hashes
     assert status == 1, out + err
-    assert err.strip() == f"Error: 1 of 5 commits does not build: {third[:8]}; the reason stands above"
+    assert err.strip() == f"Error: 1 of 5 commits does not build: {third[:8]}; see the reasons above"
     found = stored(story)
     assert found.keys() == {first, second, fourth, fifth}
     for commit, seconds in found.items():
@@ -133,22 +134,20 @@ def test_the_reason_is_told_and_names_no_place_of_this_machine(story):
     text = unbuilt.path(machine).read_text()
     assert platform.node() not in text
     assert not re.search(r"/(tmp|usr|root|home)\b", text)
-    status, _, err = convbench(story.folder, "table", "--commit", story.hashes[2])
-    assert status == 1
-    assert err.strip() == f"Error: commit {story.hashes[2][:8]} does not build on {machine.name}: {line['reason']}"
+    said = sentence(inside(story.folder, "table", "--commit", story.hashes[2]))
+    assert said == f"Error: commit {story.hashes[2][:8]} does not build on {machine.name}: {line['reason']}"
 
 
 def test_the_next_call_builds_neither_what_is_measured_nor_what_does_not_build(story):
     before, tries = stored(story), story.tries.read_text()
-    status, out, err = convbench(story.folder, "run", "main~4..main", "--busy")
-    assert status == 1
-    assert err.strip().startswith("Error: 1 of 4 commits does not build")
-    assert f"{story.hashes[2][:8]} did not build, and is tried again by --again alone: " in out
-    assert len(re.findall("building commit", out)) == 1  # the newest, to ask what there is
+    done = inside(story.folder, "run", "main~4..main", "--busy")
+    assert sentence(done).startswith("Error: 1 of 4 commits does not build")
+    assert f"{story.hashes[2][:8]} did not build, and is tried again by --again alone: " in done.stdout
+    assert len(re.findall("building commit", done.stdout)) == 1  # the newest, to ask what there is
     assert stored(story) == before
     assert story.tries.read_text() == tries
-    status, out, err = convbench(story.folder, "run", f"{story.hashes[2]}^!", "--busy", "--again")
-    assert err.strip().startswith(f"Error: commit {story.hashes[2][:8]} does not build: ")
+    done = inside(story.folder, "run", f"{story.hashes[2]}^!", "--busy", "--again")
+    assert sentence(done).startswith(f"Error: commit {story.hashes[2][:8]} does not build: ")
     assert len(story.tries.read_text()) == len(tries) + 1
 
 
@@ -167,9 +166,9 @@ def test_the_dashboard_names_what_became_slower(story):
 
 
 def test_the_history_tells_the_story(story):
-    status, out, err = convbench(story.folder, "history")
-    assert (status, err) == (0, "")
-    told = " ".join(out.split())
+    done = inside(story.folder, "history")
+    assert (done.returncode, done.stderr) == (0, "")
+    told = " ".join(done.stdout.split())
     third = story.hashes[2][:8]
     assert f"does not build: {third} third: error in kernel.c on this machine, see stdio.h / sample does not build" in told
     assert re.search(r"speed\.Work\.time_work\('hasty'\) .* 1\.20x .* fifth", told)

@@ -3,11 +3,11 @@
 import json
 import math
 import signal
-import time
 
 import pytest
+from command_line import inside
 from gate_projects import Sample
-from runs import convbench, start
+from runs import start, use_preinstalled, wait_until
 
 from convbench.run import recover
 
@@ -41,17 +41,12 @@ class Work:
 
 def test_finished_cells_of_a_class_that_was_cut_short_are_kept(tmp_path):
     made = Sample(tmp_path / "project")
-    conf = json.loads((made.folder / "asv.conf.json").read_text())
-    del conf["matrix"]
-    conf |= {"environment_type": "preinstalled", "plugins": [".convbench.asv.preinstalled"]}
-    made.write({"asv.conf.json": json.dumps(conf), "benchmarks/speed.py": SUITE.format(pace=str(tmp_path / "pace"))})
+    made.write({"asv.conf.json": use_preinstalled(made), "benchmarks/speed.py": SUITE.format(pace=str(tmp_path / "pace"))})
     made.commit({"sample/__init__.py": "x = 1\n"})
     (tmp_path / "pace").write_text("60")
     side = made.folder / ".convbench/run/cells.jsonl"
     process = start(made.folder, "run", "--busy")
-    give_up = time.monotonic() + 120
-    while not (side.is_file() and side.read_text().count("\n") == 2) and time.monotonic() < give_up:
-        time.sleep(0.2)
+    wait_until(lambda: side.is_file() and side.read_text().count("\n") == 2)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert "[1/1] speed.Work: cut short, 2 of its cells are kept" in out
@@ -61,9 +56,9 @@ def test_finished_cells_of_a_class_that_was_cut_short_are_kept(tmp_path):
     assert row[0][0] == 0.375
     assert all(map(math.isnan, row[0][1:]))
     (tmp_path / "pace").write_text("0.01")
-    status, out, err = convbench(made.folder, "run", "--busy")
-    assert status == 0, err
-    assert "1 cells in 1 classes, 2 are there already" in out
+    done = inside(made.folder, "run", "--busy")
+    assert done.returncode == 0, done.stderr
+    assert "1 cells in 1 classes, 2 are there already" in done.stdout
 
 
 def test_a_cell_is_finished_when_all_its_rounds_are(tmp_path):

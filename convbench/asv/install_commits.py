@@ -1,6 +1,7 @@
-"""Builds and installs both sides through asv: python -m convbench.asv.build_sides QUESTION, in the project's folder.
+"""Builds commits through asv and installs each into a folder of its own.
 
-A program of its own, since asv prints, changes what it finds in os.environ, and can only be stopped by ending it.
+python -m convbench.asv.install_commits QUESTION, in the project's folder. It is a program, since asv prints, changes what it
+finds in os.environ, and can only be stopped by ending it.
 """
 
 from __future__ import annotations
@@ -18,23 +19,26 @@ from convbench.asv.build_commit import last_words, load
 
 
 def main(question: dict) -> None:
-    """Write {"python", "variables", "environment", "suite"} to the outcome, with {"side"} while that one is being built."""
+    """Install the question's commits, {name: hash}, and write {"python", "variables", "environment", "suite"} to the outcome.
+
+    While a commit is being built, the outcome is {"building": name}.
+    """
     outcome = Path(question["outcome"])
     conf = load(question["configuration"])
     log.enable(True)
     here = next(iter(environment.get_environments(conf, None)))
     here.create()
     repository, work = repo.get_repo(conf), Path(question["work"])
-    for side, commit in question["commits"].items():
-        outcome.write_text(json.dumps({"side": side}), encoding="utf-8")
-        suites = work / side / "checkout"
-        repository.checkout(str(suites), commit)
-        _install(conf, here, repository, commit, suites, work / side / "code")
+    for name, commit in question["commits"].items():
+        outcome.write_text(json.dumps({"building": name}), encoding="utf-8")
+        checkout = work / name / "checkout"
+        repository.checkout(str(checkout), commit)
+        _install(conf, here, repository, commit, checkout, work / name / "code")
     known = {
         "python": here.find_executable("python"),
         "variables": here.env_vars,
         "environment": here.name,
-        "suite": {side: str((work / side / "checkout" / conf.benchmark_dir).resolve()) for side in question["commits"]},
+        "suite": {name: str((work / name / "checkout" / conf.benchmark_dir).resolve()) for name in question["commits"]},
     }
     outcome.write_text(json.dumps(known), encoding="utf-8")
 

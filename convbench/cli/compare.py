@@ -1,0 +1,38 @@
+"""`convbench compare`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from convbench.cli import errors, options, output
+
+
+@click.command("compare")
+@click.argument("base", metavar="REV")
+@click.argument("head", metavar="REV")
+@options.BENCH
+@options.MACHINE
+@click.option("--json", "file", type=options.FILE, metavar="FILE", help="Write the results to FILE as JSON.")
+def command(base: str, head: str, bench: tuple[str, ...], machine_name: str | None, file: Path | None) -> None:
+    """Compare the stored results of two commits, before and after, the worst cells first. Measures nothing.
+
+    They were measured at different times, so a verdict is a hint: same, differs or unknown.
+
+    Ends with 0 where nothing is slower, 1 where a cell is, 2 after a mistake, 4 where nothing could be compared.
+    """
+    from convbench.asv import machine, project
+    from convbench.stored import compare, results, table
+
+    with errors.mistakes_end_with_2():
+        here = project.find()
+        commits = here.commit(base), here.commit(head)
+        known = errors.readable(results.benchmarks, here.results)
+        name = compare.choose_machine(here.results, machine_name, machine.facts()["machine"])
+        found = errors.readable(compare.compare, here.results, name, *commits, known, bench)
+        if file is not None:
+            output.write_json(file, compare.document(found))
+        compare.show(found, output.console(table.ENDLESS))
+    sys.exit(compare.exit_status(found.cells))

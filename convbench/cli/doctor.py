@@ -1,0 +1,30 @@
+"""`convbench doctor`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from convbench.cli import options, output
+from convbench.common.terminal import SafeConsole
+
+
+@click.command("doctor")
+@click.option("--json", "file", type=options.FILE, metavar="FILE", help="Write the report to FILE as JSON.")
+def command(file: Path | None) -> None:
+    """Check whether this machine is suitable for benchmarking, measure its noise for a minute, and say what is missing.
+
+    Ends with 0 where it is suitable, with reservations or without, and with 1 where it is not.
+    """
+    from convbench.asv import project
+    from convbench.doctor import display
+    from convbench.doctor.diagnose import diagnose
+    from convbench.doctor.verdict import UNFIT
+
+    found = diagnose(project.find(), SafeConsole(stderr=True))
+    if file is not None:
+        output.write_json(file, display.document(found))
+    display.show(found, output.console())
+    sys.exit(found.verdict == UNFIT)

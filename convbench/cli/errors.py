@@ -1,0 +1,41 @@
+"""Errors as a sentence and an exit status."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import click
+
+Result = TypeVar("Result")
+
+
+def readable(read: Callable[..., Result], *arguments) -> Result:
+    """What `read` returns. Raises ClickException where a file of results is unreadable."""
+    from convbench.stored import results
+
+    try:
+        return read(*arguments)
+    except results.Unreadable as error:
+        raise click.ClickException(str(error)) from None
+
+
+@contextlib.contextmanager
+def mistakes_end_with_2() -> Iterator[None]:
+    """Where exit status 1 says that something became slower, nothing else may end with it."""
+    from convbench.stored import compare
+
+    try:
+        yield
+    except click.ClickException as error:
+        if error.exit_code == 1:
+            raise compare.Impossible(error.message) from None
+        raise
+    except KeyboardInterrupt:
+        sys.exit(130)  # as shells have it
+    except Exception:  # a mistake of ours
+        traceback.print_exc()
+        sys.exit(2)

@@ -1,0 +1,25 @@
+"""`convbench export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from convbench.cli import errors, options
+
+
+@click.command("export")
+@click.argument("file", type=options.FILE)
+def command(file: Path) -> None:
+    """Write all stored results to FILE, .csv or .parquet: a row a cell of every machine and commit."""
+    from convbench.asv import project
+    from convbench.stored import export
+
+    here = project.find()
+    export.check(file)
+    cells = errors.readable(export.frame, here.results)
+    if cells.empty:
+        raise click.ClickException(f"no results yet in {here.results.name}/: measure with `convbench run --quick` first")
+    export.write(cells, file)
+    click.echo(f"{len(cells)} cells of {cells.commit.nunique()} commits on {cells.machine.nunique()} machines are in {file}")

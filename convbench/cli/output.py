@@ -1,0 +1,51 @@
+"""Where results go: to a screen, as lines for programs, or into a file."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from convbench.common import atomic_write
+from convbench.common.terminal import SafeConsole
+
+if TYPE_CHECKING:
+    from convbench.stored.table import Notes
+
+# A table that is read by a program or a log has no screen to fit: this many characters hold nine implementations.
+WIDE = 160
+
+
+def console(width: int = WIDE) -> SafeConsole:
+    """Standard output, as wide as the screen or, without one, as `width` characters.
+
+    A line of one cell is found by its name, which must not be broken: its width is table.ENDLESS.
+    """
+    return SafeConsole() if sys.stdout.isatty() else SafeConsole(width=width)
+
+
+def write_json(file: Path, document: dict) -> None:
+    """Write a document whole or not at all. Raises ClickException where the file cannot be written."""
+    try:
+        with atomic_write.whole(file) as new:
+            new.write_text(json.dumps(atomic_write.finite(document), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise click.ClickException(f"cannot write to {file}: {error.strerror}") from None
+
+
+def print_cells(cells, notes: Notes, as_json: bool, as_csv: bool) -> None:
+    """Print a data frame of cells as a table, as JSON or as CSV."""
+    from convbench.stored import table
+
+    if as_json:
+        click.echo(json.dumps(table.as_dicts(cells), indent=1))
+    elif as_csv:
+        writer = csv.DictWriter(sys.stdout, table.FIELDS)
+        writer.writeheader()
+        writer.writerows({key: table.for_spreadsheet(value) for key, value in row.items()} for row in table.as_dicts(cells))
+    else:
+        table.show(cells, notes, console())

@@ -1,0 +1,44 @@
+"""`convbench profile`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from convbench.cli import options
+from convbench.common.terminal import SafeConsole
+
+
+@click.command("profile")
+@click.argument("name")
+@click.argument("problem")
+@click.option(
+    "--operation", default="conv2d", show_default=True, help="Or adam_step, preprocess, train_step, ... as impls has them."
+)
+@options.THREADS
+@click.option(
+    "--calls",
+    type=click.IntRange(1),
+    default=100,
+    show_default=True,
+    help="Maximum number of calls (ignored with --native).",
+)
+@click.option(
+    "--seconds", type=click.FloatRange(0.01), default=5.0, show_default=True, help="Approximate time limit in seconds."
+)
+@click.option("--graph", type=options.FILE, metavar="FILE.svg", help="Draw the call graph, by gprof2dot and Graphviz.")
+@click.option("--native", type=options.FILE, metavar="FILE.svg", help="Draw a flame graph with compiled frames, by py-spy.")
+@click.option(
+    "--trace", type=options.FILE, metavar="FILE.json", help="Write the trace of torch's profiler, for chrome://tracing."
+)
+def command(graph: Path | None, native: Path | None, trace: Path | None, **question) -> None:
+    """Where does the time go inside one implementation? Prints the call tree, or draws what the options name.
+
+    PROBLEM is one of benchmarks/sets, or any shape by its label: convbench profile im2col.naive n1c1h7w7k1r3s3
+    """
+    from convbench.asv import project
+    from convbench.suite import profiler
+
+    outputs = profiler.Outputs(graph, native, trace)
+    click.echo("\n".join(profiler.run(project.find(), question, outputs, SafeConsole(stderr=True))))

@@ -1,0 +1,42 @@
+"""`convbench speed`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from convbench.cli import options, output
+
+if TYPE_CHECKING:
+    from convbench.speed.measure import Again
+
+
+@click.command("speed")
+@click.option("--row", "rows", multiple=True, metavar="NAME", help="Only this row of the goals; may be repeated.")
+@click.option("--again", flag_value="all", help="Measure again even if results exist.")
+@options.DISTURBED
+@click.option("--dirty", is_flag=True, help="Measure uncommitted changes, and keep the times in .convbench.")
+@click.option("--report", is_flag=True, help="Measure nothing, print what was measured last, and where.")
+def command(rows: tuple[str, ...], again: Again, dirty: bool, report: bool) -> None:
+    """Time ours in turn with torch, OpenCV and a copy, and hold them against the goals in benchmarks/commands/speed.toml.
+
+    Measures the working tree, writes docs/speed.md: rows that were not measured here and now are shown from where they were
+    last. Resumes where it stopped if interrupted.
+    """
+    from convbench.asv import project
+    from convbench.speed import measure, times_file
+
+    here = project.find()
+    times = times_file.find(here, dirty)
+    kept_apart = times.command != times_file.COMMAND
+    if report:
+        click.echo((measure.show if kept_apart else measure.show_all)(here, times, rows))
+        return
+    failed = measure.run(here, times, rows, again, output.console())
+    click.echo(measure.show(here, times, rows))
+    if not kept_apart:
+        measure.publish(here, times)
+        click.echo("the report of all rows is in docs/speed.md")
+    if failed:
+        raise click.ClickException(f"{failed} candidates or measurements failed and are not timed; see the reasons above")

@@ -1,0 +1,81 @@
+"""`convbench table`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from convbench.cli import errors, options, output
+from convbench.common import untrusted
+from convbench.common.selection import Selection, check_names, select
+
+if TYPE_CHECKING:
+    from convbench.asv.project import Project
+    from convbench.stored.results import Run
+
+
+@click.command("table")
+@options.BENCH
+@options.IMPLEMENTATION
+@options.MACHINE
+@click.option("--commit", help="Another commit than the one measured last.")
+@click.option("--baseline", help="What speed-ups are relative to, instead of the suite's own baseline.")
+@click.option("--layout", type=click.Choice(["own", "compare"]), default="own", show_default=True, help="Or torch's Compare.")
+@options.JSON_LINES
+@options.CSV_LINES
+def command(bench, implementation, machine_name, commit, baseline, layout, as_json, as_csv) -> None:
+    """Show stored results: problems down, implementations across."""
+    import numpy as np
+
+    from convbench.asv import project
+    from convbench.stored import results, roofline, table, torch_compare
+
+    if layout == "compare" and (as_json or as_csv):
+        raise click.UsageError("--layout is for people; --json and --csv have all there is")
+    here = project.find()
+    known = errors.readable(results.benchmarks, here.results)
+    check_names(known, (*implementation, *filter(None, [baseline])))
+    stored = _latest(here, known, machine_name, commit)
+    cells = roofline.derive(stored.cells, roofline.from_cells(stored.cells, known), baseline)
+    cells = cells.assign(machine=stored.machine, commit=stored.commit, environment=stored.environment)
+    selected = set(select(known, Selection(bench, implementation)))
+    cells = cells[np.array([(cell.benchmark, cell.params) in selected for cell in cells.itertuples()], dtype=bool)]
+    if not as_json and not as_csv:
+        cells = cells[cells.status != "not measured"]
+    if cells.empty:
+        raise click.ClickException(
+            f"no results of {stored.commit[:8]} on {stored.machine} match (results of older benchmark versions are ignored)"
+        )
+    heading = f"{stored.machine}, commit {stored.commit[:8]}, {stored.environment}"
+    if layout == "compare":
+        click.echo(f"{heading}\n{torch_compare.compare(cells, known)}")
+        return
+    named = baseline or " or ".join(cells.baseline.dropna().unique()) or None
+    output.print_cells(cells, table.Notes(heading, named), as_json, as_csv)
+
+
+def _latest(here: Project, known: dict, machine_name: str | None, commit: str | None) -> Run:
+    """The newest readable results that fit; files that cannot be read are named and passed over."""
+    from convbench.asv import machine
+    from convbench.stored import compare, results, unbuilt
+
+    files = results.result_files(here.results)
+    there = results.machines(here.results)
+    if machine_name is None:  # this machine, if it has been measured: others' results may be in the repository
+        own = machine.facts()["machine"]
+        machine_name = own if own in there else None
+    elif there and machine_name not in there:
+        raise click.ClickException(compare.no_such_machine(machine_name, here.results, there))
+    full = here.commit(commit) if commit else ""
+    files = [path for path in files if machine_name in (None, path.parent.name) and path.name.startswith(full[:8])]
+    for path in reversed(files):
+        try:
+            return results.load(path, known)
+        except results.Unreadable as error:
+            untrusted.warn(error)
+    for folder in sorted(path for path in here.results.glob("*") if machine_name in (None, path.name)):
+        if line := unbuilt.read(folder).get(full):
+            raise click.ClickException(f"commit {full[:8]} does not build on {folder.name}: {line['reason']}")
+    asked = "".join(f" of {what}" for what in (machine_name, commit) if what)
+    raise click.ClickException(f"no results yet{asked} in {here.results.name}/: measure with `convbench run --quick` first")

@@ -1,0 +1,59 @@
+"""Builds a commit through asv, and lists its benchmarks."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from convbench.asv import build_log, files
+from convbench.common import redact
+from convbench.run import asv_process
+from convbench.run.workspace import Workspace
+from convbench.stored import results
+
+
+class BuildFailed(Exception):
+    """A commit does not build; the text is the end of the builder's output, without paths of this machine."""
+
+    def __init__(self, reason: str, environments: list[str]) -> None:
+        super().__init__(reason)
+        self.environments = environments
+
+
+@dataclass(frozen=True)
+class BuiltCommit:
+    """A commit that is ready to be measured: what asv knows of its benchmarks, and what its files say of its environments."""
+
+    commit: str
+    known: dict[str, dict[str, Any]]
+    environments: list[dict[str, Any]]
+
+    def results_file(self, folder: Path, commit: str | None = None) -> Path | None:
+        """Its results in a machine's folder, or another commit's: the newest, should there be several environments."""
+        names = [files.file_name(commit or self.commit, environment["env_name"]) for environment in self.environments]
+        found = [folder / name for name in names if (folder / name).is_file()]
+        return max(found, key=lambda path: path.stat().st_mtime, default=None)
+
+
+def build(workspace: Workspace, commit: str) -> BuiltCommit:
+    """Build a commit and list its benchmarks.
+
+    Raises BuildFailed where the commit does not build, ClickException where something else prevents it.
+    """
+    log, outcome = workspace.folder / "build.log", workspace.folder / "build.json"
+    outcome.unlink(missing_ok=True)
+    arguments = [str(workspace.project.file), str(workspace.folder), commit, workspace.machine]
+    for _ in asv_process.run(workspace, ["convbench.asv.build_commit", *arguments], log):
+        pass
+    found = json.loads(outcome.read_text(encoding="utf-8"))
+    if found["reason"]:
+        reason = redact.redact(found["reason"])
+        cause = build_log.cause(log)
+        if cause and cause != build_log.CAUSES[build_log.PINNED]:  # what asv.conf.json pins was installed before
+            raise click.ClickException(f"{cause} {reason}")
+        raise BuildFailed(reason, [environment["env_name"] for environment in found["environments"]])
+    return BuiltCommit(commit, results.benchmarks(workspace.folder), found["environments"])

@@ -1,0 +1,124 @@
+"""What a run tells: the one place that prints, and the words for how far it came."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from rich.console import Console
+
+from convbench.common import numbers, progress, terminal
+from convbench.common.cells import plain
+from convbench.run.classes import ClassOutcome, Progress
+
+
+@dataclass
+class Summary:
+    """What a run of so many commits came to. unbuilt: commits that do not build, with their reasons."""
+
+    commits: int
+    failed_cells: int = 0
+    unbuilt: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Position:
+    """How far a run is. commit, class_name: what is being measured, after so many of the commit's classes."""
+
+    commits: int
+    commits_done: int = 0
+    commit: str = ""
+    classes: int = 0
+    classes_done: int = 0
+    class_name: str = ""
+
+
+def problems(summary: Summary) -> list[str]:
+    """What has no time, in words."""
+    found = []
+    if summary.unbuilt and summary.commits == 1:
+        found += [f"commit {commit[:8]} does not build: {reason}" for commit, reason in summary.unbuilt.items()]
+    elif summary.unbuilt:
+        names = ", ".join(commit[:8] for commit in summary.unbuilt)
+        does = "does" if len(summary.unbuilt) == 1 else "do"
+        found.append(f"{len(summary.unbuilt)} of {summary.commits} commits {does} not build: {names}; see the reasons above")
+    if summary.failed_cells:
+        found.append(
+            f"{summary.failed_cells} of the cells failed and have no time; `convbench table` names them and says why"
+        )
+    return found
+
+
+def kept(position: Position) -> str:
+    """What is kept of a run that ends here, and how it goes on."""
+    done = [
+        f"{position.commits_done} of {position.commits} commits are done" if position.commits_done else "nothing was measured"
+    ]
+    if position.class_name:
+        classes = f"{position.classes_done} of {position.classes} classes are done, {position.class_name} is not"
+        done = [classes] if position.commits == 1 else [*done, f"of {position.commit[:8]} {classes}"]
+    return f"{', '.join(done)}; the same command goes on from there"
+
+
+class Reporter:
+    """Prints what happens in a run, a line for each event, and a bar for the class that is being measured."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+
+    def uncommitted_changes(self) -> None:
+        self._warn("uncommitted changes are not measured: commit them, or use `convbench try`")
+
+    def not_built_again(self, commit: str, reason: str) -> None:
+        self._tell(f"{commit[:8]} did not build, and is tried again by --again alone: {reason}")
+
+    def building(self, commit: str, left: int, is_first: bool) -> None:
+        """left: commits that are not measured yet, this one included."""
+        many = f", the first of {left}" if left > 1 else ""
+        first = " (its first environment takes a few minutes)" if is_first else ""
+        self._tell(f"building commit {commit[:8]}{many}{first}")
+
+    def does_not_build(self, commit: str, reason: str) -> None:
+        self._warn(f"{commit[:8]} does not build: {reason}")
+
+    def nothing_missing(self, commit: str, selected: int) -> None:
+        self._tell(f"all {selected} cells of {commit[:8]} are there already; --again measures them anew")
+
+    def planned(self, selected: int, missing: int, classes: int, seconds: float) -> None:
+        there = f", {selected - missing} are there already" if missing < selected else ""
+        self._tell(f"{missing} cells in {classes} classes{there}: about {numbers.minutes(seconds)}")
+
+    def more_commits(self, count: int, seconds: float) -> None:
+        self._tell(f"{count} more commits after this one: about {numbers.minutes(seconds)} for all")
+
+    @contextlib.contextmanager
+    def measuring(self, title: str, total: int) -> Iterator[Callable[[Progress], None]]:
+        """A bar for a class of so many rounds of cells; gives the function that moves it."""
+        with progress.counting_bar(self.console) as bar:
+            task = bar.add_task(title, total=total, now="")
+
+            def update(state: Progress) -> None:
+                now = terminal.line(", ".join(map(plain, state.params)))
+                bar.update(task, completed=min(state.done, total), now=now)
+
+            yield update
+
+    def measured(self, title: str, outcome: ClassOutcome, seconds: float) -> None:
+        counts = f"{outcome.timed} timed, {outcome.skipped} skipped, {outcome.failed} FAILED"
+        self._tell(f"{title}: {counts}, {numbers.minutes(seconds)}")
+
+    def cut_short(self, title: str, cells: int) -> None:
+        self._tell(f"{title}: cut short, {cells} of its cells are kept")
+
+    def lost(self, title: str, error: Exception) -> None:
+        self._tell(f"{title}: cut short, none of its cells could be kept: {error}")
+
+    def was_busy(self, reason: str) -> None:
+        self._warn(f"at the end of the run the machine was busy: {reason}")
+
+    def _warn(self, text: str) -> None:
+        self._tell(text, style="yellow")
+
+    def _tell(self, text: str, style: str | None = None) -> None:
+        self.console.print(text, style=style, highlight=False, markup=False)

@@ -1,0 +1,204 @@
+"""`convbench try` says what is wrong with a question in one sentence, times the rest, and stores nothing."""
+
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import click
+import psutil
+import pytest
+from command_line import inside, process, sentence
+
+from convbench.suite import one_shape
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1x3x16",
+        "1x3x16x16x1",
+        "1,3,16,16",
+        "",
+        "x",
+        "xxx",
+        "1x3x16x",
+        "1x3x16x-16",
+        "1X3X16X16",
+        " 1x3x16x16",
+        "1x3x16x16\n",
+        "1x3x1e3x16",
+        "1x3x16x16.0",
+        "1x3x16xten",
+    ],
+)
+@pytest.mark.parametrize("named", ["INPUT", "WEIGHT"])
+def test_a_text_that_is_no_shape(text, named):
+    shapes = (text, "4x3x3x3") if named == "INPUT" else ("1x3x16x16", text)
+    with pytest.raises(click.BadParameter, match=r"is not 4 numbers joined by x, as in \d+x") as caught:
+        one_shape.request(*shapes, (), {"padding": "0"})
+    assert caught.value.param_hint == named
+    assert repr(text) in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("padding", "expected"), [("same", "same"), ("0", [0, 0]), ("3", [3, 3]), ("1x2", [1, 2]), ("10x0", [10, 0])]
+)
+def test_padding(padding, expected):
+    question = one_shape.request("1x3x16x16", "4x3x3x3", ("a",), {"padding": padding, "stride": 2})
+    assert question == {
+        "input": [1, 3, 16, 16],
+        "weight": [4, 3, 3, 3],
+        "names": ["a"],
+        "padding": expected,
+        "stride": 2,
+    }
+
+
+@pytest.mark.parametrize("padding", ["valid", "-1", "1x2x3", "1.5", "", "x", "max"])
+def test_a_text_that_is_no_padding(padding):
+    with pytest.raises(click.BadParameter) as caught:
+        one_shape.request("1x3x16x16", "4x3x3x3", (), {"padding": padding})
+    assert caught.value.message.startswith(f"{padding!r} is ")
+
+
+SHAPES = ["1x3x16x16", "4x3x3x3"]
+CORES = psutil.cpu_count()
+# Arguments, and words of the sentence.
+MISTAKES = {
+    "no shape": (["1x3x16", "4x3x3x3"], ["INPUT", "'1x3x16'", "1x64x56x56"]),
+    "channels": (["1x3x16x16", "4x2x3x3", "cpu.loops"], ["(1, 3, 16, 16)", "(4, 2, 3, 3)", "groups=1"]),
+    "a kernel larger than the image": (["1x3x16x16", "4x3x31x3", "cpu.loops"], ["larger than", "image"]),
+    "an unknown implementation": ([*SHAPES, "cpu.lops"], ["'cpu.lops'", "cpu.loops"]),
+    "more than fits in memory": (["1x1x1000000x1000000", "1x1x3x3"], ["n1c1h1000000", "7,999,984,000,052 bytes", " free"]),
+    "more threads than cores": ([*SHAPES, "cpu.loops", "--threads", str(CORES + 1)], [f"threads={CORES + 1}", " cores"]),
+    "a padding that is none": ([*SHAPES, "--padding", "abc"], ["--padding", "'abc'"]),
+    "groups": ([*SHAPES, "cpu.loops", "--groups", "2"], ["groups"]),
+    "dilated beyond the image": ([*SHAPES, "cpu.loops", "--dilation", "9"], ["larger than", "image"]),
+    "an image without rows": (["1x3x0x16", "4x3x3x3", "cpu.loops"], []),
+    "no channels": (["1x0x16x16", "4x0x3x3", "cpu.loops"], []),
+    "same with a stride": ([*SHAPES, "--padding", "same", "--stride", "2"], ['"same"', "stride"]),
+    "an unknown one beside a known one": ([*SHAPES, "cpu.loops", "cpu.shfit"], ["'cpu.shfit'", "cpu.shift"]),
+    "half a name": ([*SHAPES, "torch_unfold"], ["'torch_unfold'", "im2col.torch_unfold"]),
+    "no thread": ([*SHAPES, "--threads", "0"], ["--threads"]),
+    "no time": ([*SHAPES, "--seconds", "0"], ["--seconds"]),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_what_nobody_can_try(case):
+    arguments, words = MISTAKES[case]
+    done = (process if case == "an unknown implementation" else inside)(ROOT, "try", *arguments)
+    said = sentence(done)
+    assert [word for word in words if word not in said] == []
+    assert done.stdout == ""
+
+
+def status():
+    return subprocess.run(["git", "-C", ROOT, "status", "--porcelain"], capture_output=True, text=True, check=False).stdout
+
+
+def test_try_times_what_it_is_asked_for_and_stores_nothing():
+    before = status()
+    done = process(ROOT, "try", *SHAPES, "cpu.loops", "cpu.shift", "--seconds", "0.05", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    cells = json.loads(done.stdout)
+    assert [(cell["implementation"], cell["status"]) for cell in cells] == [("cpu.loops", "ok"), ("cpu.shift", "ok")]
+    for cell in cells:
+        assert cell["q25"] <= cell["value"] <= cell["q75"]
+        assert cell["repeats"] >= 5
+        assert (cell["label"], cell["device"], cell["threads"]) == ("n1c3h16w16k4r3s3", "cpu", 1)
+        assert 0 < cell["relative_l2"] < 1e-5
+        assert 0 < cell["percent_of_limit"] < 150
+    assert status() == before
+
+
+# Implementations of installed packages
+
+KERNELS = """
+import os
+import numpy as np
+from impls.contract import implementation
+
+def sums(input, weight, bias, stride, padding, dilation, groups):
+    windows = np.lib.stride_tricks.sliding_window_view(input, weight.shape[2:], axis=(2, 3))
+    return np.ascontiguousarray(np.einsum("nchwrs,kcrs->nkhw", windows, weight))
+
+def offer(change):
+    @implementation(device="cpu", family="direct", summary="From elsewhere.", limits={"stride": 1, "groups": 1})
+    def conv2d(*arguments):
+        return change(sums(*arguments))
+    return conv2d
+
+def blot(output):
+    output[..., -1, -1] += 1
+    return output
+
+def talk(output):
+    print("a line")
+    os.write(1, b"{}\\n")
+    return output
+
+def refuse(output):
+    raise RuntimeError("not today")
+
+right, wrong, talking, leaving = offer(lambda output: output), offer(blot), offer(talk), offer(lambda output: os._exit(3))
+refusing, short = offer(refuse), offer(lambda output: output[:, :1])
+plain = sums
+"""
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    """A package that offers kernels, installed where PYTHONPATH points."""
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "other_kernels.py").write_text(KERNELS)
+    about = folder / "other_kernels-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: other-kernels\nVersion: 1.0\n")
+    names = ("right", "wrong", "talking", "leaving", "refusing", "short", "plain")
+    lines = [f"other.{name} = other_kernels:{name}\n" for name in names]
+    (about / "entry_points.txt").write_text("[convbench.implementations]\n" + "".join(lines))
+    return os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
+
+
+def offered(package, *names):
+    names = [name if name.startswith("--") else f"other.{name}" for name in names]
+    return process(ROOT, "try", *SHAPES, *names, "--seconds", "0.02", PYTHONPATH=package)
+
+
+def test_offered_implementations_are_checked_and_timed(package):
+    """Also one that prints: that is no part of the answer."""
+    done = offered(package, "right", "talking", "--csv")
+    assert done.returncode == 0, done.stderr
+    lines = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert [(line["implementation"], line["status"]) for line in lines] == [("other.right", "ok"), ("other.talking", "ok")]
+    assert all(float(line["value"]) > 0 and 0 < float(line["relative_l2"]) < 1e-5 for line in lines)
+
+
+def test_one_that_is_wrong_has_no_time_and_the_others_have(package):
+    done = offered(package, "right", "wrong", "short", "refusing", "plain")
+    said = sentence(done)
+    bad = ("wrong", "short", "refusing", "plain")
+    assert all(f"other.{name}" in said for name in bad)
+    assert "other.right" not in said
+    reasons = {line.split(" (")[0]: line for line in done.stdout.splitlines() if ": FAILED, " in line}
+    assert set(reasons) == {f"other.{name}" for name in bad}
+    for name, words in {
+        "wrong": "WrongAnswer",
+        "short": "(1, 1, 14, 14)",
+        "refusing": "not today",
+        "plain": "decorator",
+    }.items():
+        assert words in " ".join(done.stdout.split()), name
+    assert re.search(r"n1c3h16w16k4r3s3 +[\d.]+ [num]?s", done.stdout)
+
+
+def test_one_that_ends_the_process_is_named(package):
+    said = sentence(offered(package, "right", "leaving"))
+    assert "other.leaving ended the process with status 3" in said
