@@ -25,15 +25,15 @@ from convbench.common import load, progress
 from convbench.gate.judge import SMALLEST
 from convbench.gate.workers import POOLS
 
-WORK = Path(__file__).with_name("noise_worker.py")
+WORKER = Path(__file__).with_name("noise_worker.py")
 KINDS = {"compute": "a product of two 128x128 matrices", "memory": "a copy of 32 MiB"}
 ROUNDS = 20  # of two processes of each kind
 BLOCKS = 15  # of each of them, as in the gate
-SECONDS = 50.0  # after which no further round begins
-PATIENCE = 60.0  # seconds a process may take; it needs half a second
-SLOWER = 0.05  # the slow-down that is to be found
+MAX_SECONDS = 50.0  # after which no further round begins
+MAX_PROCESS_SECONDS = 60.0  # after which a process is killed; it needs half a second
+SLOWDOWN = 0.05  # that is to be found, as a share
 LEVEL, POWER = 0.95, 0.9  # of the interval that has to lie beyond the smallest change, and how often it does
-MOST = 1000  # rounds that nobody waits for
+MAX_ROUNDS = 1000  # beyond which noise is not worth measuring against
 
 
 @dataclass(frozen=True)
@@ -55,32 +55,32 @@ class Noise:
         return float(np.std(np.log(self.seconds), ddof=1))
 
     @property
-    def pair(self) -> float:
+    def ratio_deviation(self) -> float:
         """Standard deviation of the ratio of two that are timed in turn: what the machine does meanwhile, both have."""
         return float(np.std(self.ratios, ddof=1))
 
     @property
     def rounds(self) -> int | None:
-        """How many rounds tell a slow-down of SLOWER, or None where not even MOST do.
+        """How many rounds tell a slow-down of SLOWDOWN, or None where not even MAX_ROUNDS do.
 
         A round is a pair of fresh processes. The change counts as told when its 95 % interval by Student's t lies beyond the
         gate's smallest change worth reporting, in nine of ten tries.
         """
-        room = math.log1p(SLOWER) - math.log1p(SMALLEST)
-        count = np.arange(2, MOST + 1)
+        room = math.log1p(SLOWDOWN) - math.log1p(SMALLEST)
+        count = np.arange(2, MAX_ROUNDS + 1)
         needed = special.stdtrit(count - 1, (1 + LEVEL) / 2) + special.stdtrit(count - 1, POWER)
-        enough = np.flatnonzero(needed * self.pair <= room * np.sqrt(count))
+        enough = np.flatnonzero(needed * self.ratio_deviation <= room * np.sqrt(count))
         return int(count[enough[0]]) if len(enough) else None
 
 
 def measure(console: Console) -> list[Noise]:
     """Make the rounds, for a minute at most. Raises ClickException where a process ends before its time."""
     found: dict[str, list[tuple[list[float], list[float]]]] = {kind: [] for kind in KINDS}
-    give_up = time.monotonic() + SECONDS
+    end = time.monotonic() + MAX_SECONDS
     with progress.bar(console) as bar:
         task = bar.add_task("measuring noise", total=ROUNDS)
         for i in range(ROUNDS):
-            if i > 2 and time.monotonic() > give_up:
+            if i > 2 and time.monotonic() > end:
                 break
             for kind in sorted(KINDS, reverse=bool(i % 2)):
                 found[kind].append(_round(kind, random.Random(i)))
@@ -89,7 +89,7 @@ def measure(console: Console) -> list[Noise]:
 
 
 def _noise(kind: str, rounds: Sequence[tuple[list[float], list[float]]]) -> Noise:
-    quartiles = [np.quantile(blocks, [0.25, 0.5, 0.75]) for pair in rounds for blocks in pair]
+    quartiles = [np.quantile(blocks, [0.25, 0.5, 0.75]) for both in rounds for blocks in both]
     within = median(float((high - low) / 2 / middle) for low, middle, high in quartiles)
     ratios = tuple(float(np.median(np.log(first) - np.log(second))) for first, second in rounds)
     return Noise(kind, tuple(float(middle) for _, middle, _ in quartiles), ratios, within)
@@ -111,7 +111,7 @@ def _round(kind: str, generator: random.Random) -> tuple[list[float], list[float
 @contextlib.contextmanager
 def _process(kind: str) -> Iterator[subprocess.Popen]:
     """A fresh process; it has ended when this is left, and is killed where it takes too long."""
-    command = [sys.executable, str(WORK), kind, str(load.core_numbers()[-1])]
+    command = [sys.executable, str(WORKER), kind, str(load.core_numbers()[-1])]
     environment = os.environ | {f"{pool}_NUM_THREADS": "1" for pool in POOLS}
     with subprocess.Popen(
         command,
@@ -122,13 +122,13 @@ def _process(kind: str) -> Iterator[subprocess.Popen]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
-        patience = threading.Timer(PATIENCE, process.kill)
-        patience.daemon = True  # nobody waits for it after Ctrl-C
-        patience.start()
+        deadline = threading.Timer(MAX_PROCESS_SECONDS, process.kill)
+        deadline.daemon = True  # it holds nothing up after Ctrl-C
+        deadline.start()
         try:
             yield process
         finally:
-            patience.cancel()
+            deadline.cancel()
             process.kill()
             with contextlib.suppress(BrokenPipeError):  # what it did not read any more
                 process.communicate()
@@ -145,6 +145,6 @@ def _answer(process: subprocess.Popen, question: str = "") -> str:
     if line := process.stdout.readline():
         return line
     if process.wait() == -signal.SIGKILL:
-        raise click.ClickException(f"a process of the noise measurement took over {PATIENCE:.0f} s, or was killed")
+        raise click.ClickException(f"a process of the noise measurement took over {MAX_PROCESS_SECONDS:.0f} s, or was killed")
     lines = process.stderr.read().strip().splitlines() or ["it said nothing"]
     raise click.ClickException(f"a process of the noise measurement failed: {lines[-1]}")

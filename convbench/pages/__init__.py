@@ -15,16 +15,16 @@ __all__ = ["Comparison", "safe_pages"]  # asv takes both publishers as soon as t
 
 def _write(project: str, results: Path, html: Path, benchmarks: Any, graphs: Any, commits: dict[int, str]) -> list[str]:
     """html/comparison.html, self-contained, and a link to it in asv's own dashboard."""
-    from convbench.pages import changes, document, render
+    from convbench.pages import changes, comparison, document
 
     found = changes.changes(benchmarks, graphs, commits)
     gallery = Path(".convbench") / "gallery.png"  # asv runs in the folder of asv.conf.json
     content = document.document(project, results, found, gallery)
     warnings = [f"passed over: {sentence}" for sentence in content["passed_over"]]
-    page = render.page(content)
+    page = comparison.page(content)
     with (html / "comparison.html").open("x", encoding="utf-8", errors="replace") as file:  # asv has made the folder anew
         file.write(page)
-    if not render.link(html / "index.html"):
+    if not comparison.link(html / "index.html"):
         warnings.append("asv's index.html has no list of pages any more that a link to comparison.html could be put into")
     return warnings
 

@@ -11,8 +11,8 @@ from urllib.parse import quote, urlencode
 from convbench.common import numbers
 from convbench.common.cells import spelling
 
-FEWEST = 2  # commits on either side of a change: a step between two single ones may be noise
-MOST = 500  # changes on the page, the largest first; asv's own regressions page has all that are for the worse
+MIN_COMMITS = 2  # on either side of a change: a step between two single ones may be noise
+MAX_CHANGES = 500  # on the page, the largest first; asv's own regressions page has all that are for the worse
 
 
 def changes(benchmarks: Mapping[str, dict[str, Any]], graphs: Any, commits: Mapping[int, str]) -> dict[str, Any]:
@@ -35,14 +35,14 @@ def changes(benchmarks: Mapping[str, dict[str, Any]], graphs: Any, commits: Mapp
             measured = [revision for revision, value in values.items() if value is not None and not math.isnan(value)]
             rows += [_row(benchmark, params, pair, commits, where) for pair in _pairs(steps, measured)]
     rows.sort(key=lambda row: abs(math.log(row["ratio"])), reverse=True)
-    return {"rows": rows[:MOST], "left_out": max(0, len(rows) - MOST)}
+    return {"rows": rows[:MAX_CHANGES], "left_out": max(0, len(rows) - MAX_CHANGES)}
 
 
 def _pairs(steps: Iterable[tuple], measured: Sequence[int]) -> Iterable[tuple[tuple, tuple]]:
-    """Neighbouring pieces of a series that have a ratio, and FEWEST commits each."""
+    """Neighbouring pieces of a series that have a ratio, and MIN_COMMITS commits each."""
     for before, after in itertools.pairwise(steps):
         fewest = min(sum(left <= revision < right for revision in measured) for left, right, *_ in (before, after))
-        if fewest >= FEWEST and before[2] > 0 and after[2] > 0 and 0 < after[2] / before[2] < math.inf:
+        if fewest >= MIN_COMMITS and before[2] > 0 and after[2] > 0 and 0 < after[2] / before[2] < math.inf:
             yield before, after
 
 

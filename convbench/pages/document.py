@@ -24,10 +24,10 @@ from convbench.common import numbers, untrusted
 from convbench.common.cells import plain
 from convbench.stored import results, roofline
 
-# A picture of the gallery: bytes of its file, and pixels, each of which is three bytes while it is read.
-LARGEST = 64 << 20
-PIXELS = 40_000_000
-RUNS = 3  # commits of each machine and environment that the page has: those measured last
+# Of a picture of the gallery; a pixel is three bytes while it is read.
+MAX_PICTURE_BYTES = 64 << 20
+MAX_PIXELS = 40_000_000
+MAX_RUNS = 3  # commits of each machine and environment that the page has: those measured last
 # What a run's cells carry over as they are, beside what is written for people.
 NUMBERS = ("value", "q25", "q75", "threads", "speedup", "effective_gflops", "percent_of_limit", "relative_l2")
 
@@ -87,7 +87,7 @@ def _newest(folder: Path) -> list[Path]:
     kept = []
     for path in reversed(results.result_files(folder)):
         key = path.parent.name, path.name.partition("-")[2]
-        if series[key] < RUNS:
+        if series[key] < MAX_RUNS:
             series[key] += 1
             kept.append(path)
     return kept
@@ -269,8 +269,8 @@ def _picture(path: Path) -> str | None:
 
     written = io.BytesIO()
     try:
-        with Image.open(io.BytesIO(untrusted.read_bytes(path, LARGEST)), formats=["PNG"]) as picture:
-            if picture.width * picture.height > PIXELS:
+        with Image.open(io.BytesIO(untrusted.read_bytes(path, MAX_PICTURE_BYTES)), formats=["PNG"]) as picture:
+            if picture.width * picture.height > MAX_PIXELS:
                 return None
             picture.convert("RGB").save(written, "WEBP", quality=75)
     except (untrusted.Unreadable, OSError, SyntaxError, Image.DecompressionBombError, *untrusted.FAULTS):

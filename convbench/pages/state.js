@@ -1,6 +1,6 @@
 "use strict";
 // What the page holds, as convbench/pages/document.py has written it, and what of it is chosen, which stands in the address.
-// The files of this folder are one script, in the order of render.py. Every text reaches the page as text, never as HTML.
+// The files of this folder are one script, in the order of comparison.py. Every text reaches the page as text, never as HTML.
 
 const page = JSON.parse(document.getElementById("data").textContent);
 const element = (id) => document.getElementById(id);

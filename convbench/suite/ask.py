@@ -1,4 +1,4 @@
-"""Asks the suite on the working tree: one process a question, or one that is kept for more; answers come as they are made."""
+"""Asks the suite on the working tree: one process a question, or a server for several; answers come as they are made."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from convbench.common import progress
 def ask(
     project: Project, verb: str, question: dict[str, Any], console: Console, title: str = ""
 ) -> Generator[dict[str, Any], None, None]:
-    """The suite's answers, line by line; shows who is checked and how far the sampling is, behind a title.
+    """The suite's answers, line by line; shows what is checked and how far the sampling is, behind a title.
 
     Closing the answers ends the process.
 
@@ -40,7 +40,7 @@ def ask(
             raise latest.ended(process.returncode, errors)
 
 
-class Kept(contextlib.AbstractContextManager):
+class ForkServer(contextlib.AbstractContextManager):
     """A process of the suite that has loaded what its questions need, and answers each in a fork of itself."""
 
     def __init__(self, project: Project, verb: str) -> None:
@@ -81,7 +81,7 @@ class Kept(contextlib.AbstractContextManager):
 
 
 class _Latest:
-    """Who was at work when a process ended before its time."""
+    """What was at work last, to be named where a process ends before its time."""
 
     def __init__(self) -> None:
         self.name = "the suite"
@@ -106,7 +106,7 @@ def _events(process: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
         try:
             yield json.loads(line)
         except ValueError:
-            raise click.ClickException(f"the suite said what is no answer: {line.strip()[:100]!r}") from None
+            raise click.ClickException(f"invalid response from the benchmark process: {line.strip()[:100]!r}") from None
 
 
 def _shown(

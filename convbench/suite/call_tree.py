@@ -1,7 +1,7 @@
 """A deterministic profile as an indented tree: calls, own and cumulative time from each caller, every subtree once.
 
-A profile of this kind knows who called whom, and no further: what a function cost is known for each of its callers, what its
-callees cost is known over all its calls. So a line has the numbers of the calls from the function above it, and the lines
+A profile of this kind knows callers and callees, and no further: what a function cost is known for each of its callers, what
+its callees cost is known over all its calls. So a line has the numbers of the calls from the function above it, and the lines
 below a function stand where it comes first, for all its calls.
 """
 
@@ -16,7 +16,7 @@ from convbench.common import numbers
 Function = tuple[str, int, str]  # file, line and name, as pstats has them
 
 BUILT_IN = "~"  # the file of functions that have none
-FOLDED = 0.005  # share of the whole below which branches are folded into one line
+MIN_SHARE = 0.005  # of the whole; branches below it are folded into one line
 TITLES = ("calls", "own", "cumulative", "share", "function")
 LEGEND = {
     "*": "* is called from several places: its line counts the calls from here, the lines below it all of them",
@@ -36,7 +36,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Graph:
-    """Who calls whom, {caller: {callee: what its calls from there cost}}; calls from outside have the caller None."""
+    """Callers and their callees, {caller: {callee: what its calls from there cost}}; the caller None is outside."""
 
     callees: Mapping[Function | None, Mapping[Function, Cost]]
     whole: float
@@ -89,7 +89,7 @@ def lines(graph: Graph) -> Iterator[Line]:
 
 def _below(graph: Graph, caller: Function | None, path: tuple[Function, ...], seen: set[Function]) -> Iterator[Line]:
     ranked = sorted(graph.callees.get(caller, {}).items(), key=lambda item: (-item[1].cumulative, item[0]))
-    dear = [item for item in ranked if item[1].cumulative >= FOLDED * graph.whole]
+    dear = [item for item in ranked if item[1].cumulative >= MIN_SHARE * graph.whole]
     for function, cost in dear:
         calls_others = function in graph.callees
         mark = ""

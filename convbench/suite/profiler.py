@@ -25,8 +25,8 @@ from convbench.asv.project import Project
 from convbench.common import atomic_write, interrupts, numbers
 from convbench.suite import ask, call_tree, flame_graph
 
-RATE = 100  # stacks that py-spy looks at in a second, at most
-MOST = 900  # stacks in all: it draws no frame below a thousandth, and a compiled function is as many as its addresses
+MAX_RATE = 100  # stacks per second that py-spy looks at
+MAX_STACKS = 900  # in all: it draws no frame below a thousandth, and a compiled function is as many as its addresses
 REFUSED = (
     "py-spy may not look into another process here: run as root, or in a container started with --cap-add SYS_PTRACE, "
     "or let it look: sysctl kernel.yama.ptrace_scope=0"
@@ -121,7 +121,7 @@ def draw_graph(profile: Path, title: str, target: Path) -> None:
 def sample(pid: int, seconds: float, target: Path) -> int:
     """Have py-spy draw a flame graph of a process's stacks, compiled frames too; return of how many."""
     duration = math.ceil(seconds)  # it takes whole seconds
-    rate = max(1, min(RATE, MOST // duration))
+    rate = max(1, min(MAX_RATE, MAX_STACKS // duration))
     options = ["--native", "--format", "flamegraph", "--duration", str(duration), "--rate", str(rate)]
     try:
         _tool([_py_spy() or "py-spy", "record", *options, "--output", str(target), "--pid", str(pid)])
@@ -176,7 +176,7 @@ def _remove_list(process: dict[str, int]) -> None:
 
 @contextlib.contextmanager
 def _whole(path: Path) -> Iterator[Path]:
-    """store.whole(), but told before anything is profiled where the file cannot be written."""
+    """atomic_write.whole(), but told before anything is profiled where the file cannot be written."""
     with contextlib.ExitStack() as stack:
         try:
             beside = stack.enter_context(atomic_write.whole(path))

@@ -6,7 +6,7 @@ import pytest
 from benchmarks.workloads import random_problems
 from impls.conv2d import choice, tables
 
-PROBLEMS = random_problems.draw(60, seed=7)
+PROBLEMS = random_problems.generate(60, seed=7)
 
 
 X, W = np.random.default_rng(0).random((2, 1, 32, 9, 9), np.float32)

@@ -1,5 +1,7 @@
 """What several files of tests share."""
 
+from convbench.speed.goals import Row, Times
+
 
 def line(label, threads, cells, **more):
     """A stored line; a cell is a median, with samples a tenth around it, or what is stored of it."""
@@ -11,3 +13,18 @@ def line(label, threads, cells, **more):
         for name, cell in cells.items()
     ]
     return {"problem": label, "threads": threads, "disturbed": None, **facts, **more, "cells": found}
+
+
+FAILED, SKIPPED = ({"status": status, "reason": "why"} for status in ("failed", "skipped"))
+
+
+def times(*lines):
+    found: dict = {}
+    for each in lines:
+        found.setdefault((each["problem"], each["threads"]), []).append(each)
+    return Times(found)
+
+
+def row(*promised, problems=("a", "b"), **more):
+    common = {"name": "row", "what": "some", "ours": "ours", "baseline": "torch", "beside": ("torch.last",), "seconds": 0.4}
+    return Row(**{**common, "problems": problems, "goals": promised, **more})

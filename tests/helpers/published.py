@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 
+import compressed
 from gate_projects import Sample
 
 COLUMNS = [
@@ -161,7 +162,7 @@ class Published:
         }
         self.path = self.results / "box" / f"{commit[:8]}-env-py3.11.json"
         self.path.write_text(json.dumps(content))
-        self.path.with_suffix(".cells.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        compressed.write_text(self.path.with_suffix(".cells.jsonl.gz"), "".join(json.dumps(line) + "\n" for line in lines))
         return commit
 
     def publish(self):

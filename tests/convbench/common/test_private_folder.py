@@ -71,10 +71,9 @@ def test_what_another_user_was_first_to_make_is_refused(cache, folder, refused, 
 # Numba keeps pickles of where its code is, and torch's compiler of what it has compiled.
 
 
-def python(code, **variables):
-    done = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, **variables}, cwd=ROOT, capture_output=True, text=True, check=False
-    )
+def python(code, *arguments, **variables):
+    command, environment = [sys.executable, "-c", code, *arguments], {**os.environ, **variables}
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
     return done.stdout.strip() + done.stderr.strip()
 
 
@@ -96,8 +95,7 @@ class Evil:
 
 
 @as_root
-@pytest.mark.parametrize("owner", [NOBODY, 0])
-def test_numba_runs_nothing_from_a_cache_that_another_user_can_write_to(tmp_path, owner):
+def test_numba_runs_nothing_from_a_cache_that_another_user_can_write_to(tmp_path):
     cache, proof = tmp_path / "cache", tmp_path / "proof"
     cache.mkdir()
     call = CALL.replace("NAME", "'cpu.numba_loops'")
@@ -107,15 +105,32 @@ def test_numba_runs_nothing_from_a_cache_that_another_user_can_write_to(tmp_path
     for path in indices:
         path.write_bytes(pickle.dumps(Evil(proof)))
         path.parent.chmod(0o777)
-        os.chown(path.parent, owner, owner)
-    said = python(call, NUMBA_CACHE_DIR=str(cache))
-    assert said.startswith("Unavailable: cpu.numba_loops cannot be loaded: compiled code in ")
-    assert "NUMBA_CACHE_DIR" in said
-    assert not proof.exists()
+    for owner in (NOBODY, 0):
+        for path in indices:
+            os.chown(path.parent, owner, owner)
+        said = python(call, NUMBA_CACHE_DIR=str(cache))
+        assert said.startswith("Unavailable: cpu.numba_loops cannot be loaded: compiled code in ")
+        assert "NUMBA_CACHE_DIR" in said
+        assert not proof.exists()
+
+
+# Loads the implementation, and once more for each folder that is named.
+FOLDERS = """
+import importlib, os, sys, impls
+
+impls.load("cpu.torch_compile")
+print(os.environ["TORCHINDUCTOR_CACHE_DIR"])
+for os.environ["TORCHINDUCTOR_CACHE_DIR"] in sys.argv[1:]:
+    try:
+        importlib.reload(sys.modules["impls.conv2d.cpu.torch_compile"])
+        print(os.environ["TORCHINDUCTOR_CACHE_DIR"])
+    except impls.Unavailable as error:
+        print("Unavailable:", error)
+"""
 
 
 @as_root
-def test_the_compiler_of_torch_keeps_to_a_folder_of_this_user(tmp_path):
+def test_the_compiler_of_torch_keeps_to_a_folder_of_this_user(tmp_path, monkeypatch):
     """The shared temporary folder has one under a name that anybody can take first."""
     pytest.importorskip("torch", reason="torch is not installed")
     shared = tmp_path / "tmp"
@@ -124,16 +139,15 @@ def test_the_compiler_of_torch_keeps_to_a_folder_of_this_user(tmp_path):
     planted.mkdir()
     planted.chmod(0o777)
     os.chown(planted, NOBODY, NOBODY)
-    load = "import os, impls; impls.load('cpu.torch_compile'); print(os.environ['TORCHINDUCTOR_CACHE_DIR'])"
-    variables = {"TMPDIR": str(shared), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    os.environ.pop("TORCHINDUCTOR_CACHE_DIR", None)
-    said = python(load, **variables)
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
+    named = str(planted), str(tmp_path / "own")
+    said = python(FOLDERS, *named, TMPDIR=str(shared), XDG_CACHE_HOME=str(tmp_path / "cache"))
     if "C++ compiler" in said:
         pytest.skip("no C++ compiler is installed")
-    assert said == str(tmp_path / "cache" / "impls" / "torchinductor")
-    said = python(load, **variables, TORCHINDUCTOR_CACHE_DIR=str(planted))
-    assert "Unavailable: cpu.torch_compile needs a folder of its own: compiled code in " in said
-    assert python(load, **variables, TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "own")) == str(tmp_path / "own")
+    unnamed, refused, own = said.splitlines()
+    assert unnamed == str(tmp_path / "cache" / "impls" / "torchinductor")
+    assert refused.startswith("Unavailable: cpu.torch_compile needs a folder of its own: compiled code in ")
+    assert own == str(tmp_path / "own")
 
 
 # The list of kernels for Linux's perf lies in the shared temporary folder, under the number of a process.

@@ -1,5 +1,6 @@
 """No text of a file, a commit or an exception moves the cursor, sets a title or passes for another line."""
 
+import contextlib
 import io
 import json
 import os
@@ -8,14 +9,16 @@ import re
 import subprocess
 import sys
 
+import compressed
 import pytest
+from click.testing import CliRunner
 from gate_projects import Sample
 from hypothesis import given
 from hypothesis import strategies as st
 from measured_suites import COLUMNS
 
+from convbench.cli.main import main
 from convbench.common import progress, terminal
-from convbench.run import classes
 from convbench.stored import table
 
 EVIL = "\x1b]0;title\x07\x1b[2J\x1b[1A\x9b2J\r\b\x00\u202egnp.exe"
@@ -49,7 +52,7 @@ def test_a_console_prints_no_control_and_reads_no_markup(color, style):
     assert printed.count("\n") == 2
 
 
-@pytest.mark.parametrize("make", [progress.bar, classes._progress])
+@pytest.mark.parametrize("make", [progress.bar, progress.counting_bar])
 def test_a_bar_takes_a_parameter_for_what_it_is(make):
     """Markup that closes what was never opened ended the run."""
     out = io.StringIO()
@@ -93,7 +96,7 @@ def suite(tmp_path_factory):
             "status": "failed",
             "reason": f"wrong {EVIL}\nError: all is well",
         }
-        (folder / f"{commit[:8]}-env.cells.jsonl").write_text(json.dumps(line))
+        compressed.write_text(folder / f"{commit[:8]}-env.cells.jsonl.gz", json.dumps(line))
     (folder / f"bad{EVIL.replace(chr(0), '')}-x.json").write_text("{")
     return made
 
@@ -110,25 +113,58 @@ COMMANDS = [
 ]
 
 
+# One process that has loaded what commands need, and runs each in a fork of itself.
+FORKS = """
+import json, os, sys
+from convbench.__main__ import main
+from convbench.cli import main as cli
+from convbench.stored import compare, export, history, table
+
+for number, command in enumerate(json.loads(sys.argv[1])):
+    if child := os.fork():
+        os.waitpid(child, 0)
+        continue
+    for descriptor in (1, 2):
+        os.dup2(os.open(f"{sys.argv[2]}/{number}.{descriptor}", os.O_CREAT | os.O_WRONLY), descriptor)
+    sys.argv = ["convbench", *command]
+    sys.exit(main())
+"""
+
+
+def run(suite, folder, commands, **environment):
+    """Output and errors of commands, as bytes."""
+    process = [sys.executable, "-c", FORKS, json.dumps([list(command) for command in commands]), str(folder)]
+    subprocess.run(process, cwd=suite.folder, timeout=60, check=True, env=os.environ | environment)
+    return {
+        command: [(folder / f"{number}.{descriptor}").read_bytes() for descriptor in (1, 2)]
+        for number, command in enumerate(commands)
+    }
+
+
+@pytest.fixture(scope="module")
+def printed(suite, tmp_path_factory):
+    """What each of COMMANDS prints."""
+    return run(suite, tmp_path_factory.mktemp("printed"), COMMANDS)
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_no_command_prints_what_a_file_would_have_a_terminal_do(suite, command):
-    process = [sys.executable, "-m", "convbench", *command]
-    done = subprocess.run(process, cwd=suite.folder, capture_output=True, timeout=60, check=False)
-    for stream in (done.stdout, done.stderr):
+def test_no_command_prints_what_a_file_would_have_a_terminal_do(printed, command):
+    out, err = printed[command]
+    assert out or err
+    for stream in (out, err):
         assert is_clean(stream.decode())
     if "--csv" not in command:  # where a quoted text may have several lines
-        assert not re.search(r"^Error: all is well", done.stdout.decode(), re.MULTILINE)
-    assert b"Traceback" not in done.stderr
+        assert not re.search(r"^Error: all is well", out.decode(), re.MULTILINE)
+    assert b"Traceback" not in err
 
 
-@pytest.mark.parametrize("command", [("table", "--machine", "x\x1b]0;t\x07"), ("history",)], ids=" ".join)
-def test_nor_where_only_ascii_is_printed(suite, command):
-    process = [sys.executable, "-m", "convbench", *command]
-    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    done = subprocess.run(process, cwd=suite.folder, capture_output=True, timeout=60, check=False, env=env)
-    for stream in (done.stdout, done.stderr):
-        assert is_clean(stream.decode("ascii"))
-    assert b"Traceback" not in done.stderr
+def test_nor_where_only_ascii_is_printed(suite, tmp_path):
+    commands = [("table", "--machine", "x\x1b]0;t\x07"), ("history",)]
+    for out, err in run(suite, tmp_path, commands, PYTHONIOENCODING="ascii").values():
+        assert out or err
+        for stream in (out, err):
+            assert is_clean(stream.decode("ascii"))
+        assert b"Traceback" not in err
 
 
 def test_nor_on_a_terminal_where_it_has_colours_of_its_own(suite):
@@ -153,6 +189,7 @@ def test_nor_on_a_terminal_where_it_has_colours_of_its_own(suite):
 
 
 def test_an_export_for_people_has_none_either(suite, tmp_path):
-    process = [sys.executable, "-m", "convbench", "export", str(tmp_path / "out.csv")]
-    subprocess.run(process, cwd=suite.folder, capture_output=True, timeout=60, check=True)
+    with contextlib.chdir(suite.folder):
+        done = CliRunner().invoke(main, ["export", str(tmp_path / "out.csv")])
+    assert done.exit_code == 0, done.stderr
     assert is_clean((tmp_path / "out.csv").read_text(encoding="utf-8"))

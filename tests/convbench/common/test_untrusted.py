@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 
+import compressed
 import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from measured_suites import COLUMNS, SUITE, content, measured
 
 from convbench.asv import files, project
-from convbench.cli import commands
+from convbench.cli.main import main
 from convbench.common import untrusted
 from convbench.common.cells import plain
 from convbench.stored import results
@@ -64,9 +65,9 @@ SCRIPT = """
 import json, resource, sys
 from click.testing import CliRunner
 resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
-from convbench.cli import commands as cli
+from convbench.cli.main import main
 for command in json.loads(sys.argv[1]):
-    done = CliRunner().invoke(cli.main, command)
+    done = CliRunner().invoke(main, command)
     print(json.dumps([done.exit_code, repr(done.exception), done.stdout, done.stderr]))
 """
 
@@ -114,7 +115,7 @@ def test_compare_never_says_slower_for_a_bad_file(suite, case, monkeypatch):
     monkeypatch.chdir(suite.folder)
     try:
         path.write_bytes(BAD[case].replace(b"a" * 40, suite.hashes[1].encode()))
-        done = CliRunner().invoke(commands.main, ["compare", "HEAD~1", "HEAD"])
+        done = CliRunner().invoke(main, ["compare", "HEAD~1", "HEAD"])
     finally:
         path.write_bytes(good)
     assert done.exit_code == 2, done.exception
@@ -139,7 +140,7 @@ def test_values_of_any_size_are_shown(suite, values, command, monkeypatch, tmp_p
         whole = json.loads(text)
         whole["results"]["b.T.time_x"] = [both, PARAMS, "1", 1.8e12, 1, [0.0, 5e-324], [1.7e308, 1.7e308], None]
         (folder / f"{commit[:8]}-env.json").write_text(json.dumps(whole))
-    done = CliRunner().invoke(commands.main, command)
+    done = CliRunner().invoke(main, command)
     assert done.exception is None or isinstance(done.exception, SystemExit)
     assert done.exit_code in (0, 4)
 
@@ -165,22 +166,25 @@ def test_a_bad_machine_or_list_of_benchmarks_does_not_end_asv_publish(suite, tmp
 def test_what_is_a_mistake_of_ours_does_not_end_with_1_either(suite, monkeypatch):
     monkeypatch.chdir(suite.folder)
     monkeypatch.setattr("convbench.stored.compare.show", lambda *_: [][0])
-    done = CliRunner().invoke(commands.main, ["compare", "HEAD~1", "HEAD"])
+    done = CliRunner().invoke(main, ["compare", "HEAD~1", "HEAD"])
     assert (done.exit_code, "IndexError" in done.stderr) == (2, True)
 
 
-def test_a_deep_line_of_a_side_file_is_passed_over(suite):
-    side = suite.good.with_name(f"{suite.hashes[1][:8]}-env.cells.jsonl")
+def test_a_deep_line_of_a_side_file_is_passed_over(suite, monkeypatch):
+    side = suite.good.with_name(f"{suite.hashes[1][:8]}-env.cells.jsonl.gz")
     good = {"benchmark": "b.T.time_x", "params": ["'cpu.a'"], "status": "failed", "reason": "wrong"}
     odd = [{**good, key: value} for key, value in [("params", 3), ("status", []), ("threads", {"a": "b"}), ("reason", {})]]
     odd += [{**good, "params": ["'cpu.c'"], "run": None}, {**good, "relative_l2": 10**400}, {**good, "samples": ["x"]}, [], 3]
-    side.write_text("\n".join(["[" * 200_000, *map(json.dumps, odd), json.dumps({**good, "params": ["'cpu.b'"]})]))
+    compressed.write_text(
+        side, "\n".join(["[" * 200_000, *map(json.dumps, odd), json.dumps({**good, "params": ["'cpu.b'"]})])
+    )
+    monkeypatch.chdir(suite.folder)
     try:
-        found = answers(suite)
+        found = {command: CliRunner().invoke(main, command) for command in COMMANDS}
     finally:
         side.unlink()
-    assert {command: status for command, (status, *_) in found.items()} == COMMANDS
-    lines = [line for line in found["table",][2].splitlines() if "FAILED" in line]
+    assert {command: done.exit_code for command, done in found.items()} == COMMANDS
+    lines = [line for line in found["table",].stdout.splitlines() if "FAILED" in line]
     assert len(lines) == 1
     assert "cpu.b" in lines[0]
 
@@ -239,7 +243,7 @@ CONFIGURATIONS = {
 def test_a_configuration_that_is_none_is_named(tmp_path, monkeypatch, case):
     (tmp_path / "asv.conf.json").write_text(CONFIGURATIONS[case])
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(commands.main, ["table"])
+    done = CliRunner().invoke(main, ["table"])
     assert done.exit_code == 1
     assert done.stderr.startswith("Error: asv.conf.json is no configuration of asv: ")
     assert done.stderr.count("\n") == 1

@@ -3,7 +3,6 @@
 import contextlib
 import io
 import json
-import math
 import os
 import shutil
 import signal
@@ -12,41 +11,31 @@ import sys
 import time
 from pathlib import Path
 
-import click
-import numpy as np
 import psutil
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from noises import noisy
 from rich.console import Console
 
-from convbench.cli import commands
+from convbench.cli.main import main
 from convbench.common import load
-from convbench.doctor import checks, noise
-from convbench.gate import judge
+from convbench.doctor import display, facts, noise
+from convbench.doctor.verdict import FIT, RESERVATIONS, UNFIT, Diagnosis
 
 ROOT = Path(__file__).parents[3]
 GOLDEN = Path(__file__).parents[2] / "golden" / "doctor.txt"
 NOWHERE = Console(file=io.StringIO())
 
 
-def body(**other):
+def machine(**other):
     """A quiet machine of two cores."""
-    facts = {"processor": "A processor (family 25, model 1)", "cores": 2, "usable": (0, 1), "compiler": "cc 12.2.0"}
-    facts |= {"memory": 24 * 2**30, "available": 20 * 2**30, "load": 0.1, "used": 0.02, "stolen": 0.001}
-    return checks.Body(**{**facts, "governors": None, "boost": None, "mhz": None, **other})
+    quiet = {"processor": "A processor (family 25, model 1)", "cores": 2, "usable": (0, 1), "compiler": "cc 12.2.0"}
+    quiet |= {"memory": 24 * 2**30, "available": 20 * 2**30, "load": 0.1, "used": 0.02, "stolen": 0.001}
+    return facts.MachineFacts(**{**quiet, "governors": None, "boost": None, "mhz": None, **other})
 
 
-def noisy(spread, kind="compute", within=0.01, rounds=20):
-    """Rounds whose ratios have this standard deviation, one up and one down; the processes have half of it."""
-    signs = np.array([(-1) ** i for i in range(rounds)])
-    ratios = spread * signs * math.sqrt((rounds - 1) / rounds)
-    return noise.Noise(kind, tuple(1e-4 * np.exp(spread / 2 * np.repeat(signs, 2))), tuple(ratios), within)
-
-
-def report(noises=None, suite=None, **other):
-    return checks.Report(body(**other), noises or [noisy(0.01), noisy(0.02, "memory")], suite or checks.Suite())
+def diagnosis(noises=None, suite=None, **other):
+    return Diagnosis(machine(**other), noises or [noisy(0.01), noisy(0.02, "memory")], suite or facts.SuiteFacts())
 
 
 # The verdict
@@ -55,123 +44,42 @@ def report(noises=None, suite=None, **other):
 @pytest.mark.parametrize(
     ("found", "verdict", "words"),
     [
-        ({}, checks.FIT, []),
-        ({"used": 1.2}, checks.UNFIT, ["other processes use 1.2 of 2 cores: stop what runs beside it"]),
-        ({"stolen": 0.2}, checks.UNFIT, ["the host takes 20% of its time: measure at another time, or elsewhere"]),
-        ({"stolen": 0.04}, checks.RESERVATIONS, ["the host takes 4.0 % of its time: cells that it disturbed are marked"]),
-        ({"usable": (1,)}, checks.RESERVATIONS, ["one core for what is measured and everything else: give it another"]),
-        ({"available": 2**30}, checks.RESERVATIONS, ["1.00 GiB of memory are free"]),
-        ({"governors": ("performance",), "boost": False, "mhz": 3000}, checks.FIT, []),
-        ({"governors": ("performance", "powersave")}, checks.RESERVATIONS, ["the frequency governor is powersave"]),
-        ({"boost": True}, checks.RESERVATIONS, ["cores may run above their base frequency"]),
-        ({"noises": [noisy(0.025)]}, checks.FIT, []),
+        ({}, FIT, []),
+        ({"used": 1.2}, UNFIT, ["other processes use 1.2 of 2 cores: stop what runs beside it"]),
+        ({"stolen": 0.2}, UNFIT, ["the host takes 20% of its time: measure at another time, or elsewhere"]),
+        ({"stolen": 0.04}, RESERVATIONS, ["the host takes 4.0 % of its time: cells that it disturbed are marked"]),
+        ({"usable": (1,)}, RESERVATIONS, ["one core for what is measured and everything else: give it another"]),
+        ({"available": 2**30}, RESERVATIONS, ["1.00 GiB of memory are free"]),
+        ({"governors": ("performance",), "boost": False, "mhz": 3000}, FIT, []),
+        ({"governors": ("performance", "powersave")}, RESERVATIONS, ["the frequency governor is powersave"]),
+        ({"boost": True}, RESERVATIONS, ["cores may run above their base frequency"]),
+        ({"noises": [noisy(0.025)]}, FIT, []),
         (
             {"noises": [noisy(0.02), noisy(0.03, "memory")]},
-            checks.RESERVATIONS,
+            RESERVATIONS,
             ["fresh processes of a copy of 32 MiB, timed in turn, differ by 3.0 %, so that"],
         ),
         (
             {"noises": [noisy(0.2)]},
-            checks.UNFIT,
+            UNFIT,
             ["fresh processes of a product of two 128x128 matrices, timed in turn, differ by 20 %"],
         ),
-        ({"boost": True, "used": 2.0}, checks.UNFIT, ["other processes use", "cores may run above"]),
+        ({"boost": True, "used": 2.0}, UNFIT, ["other processes use", "cores may run above"]),
     ],
 )
 def test_verdicts(found, verdict, words):
-    one = report(**found)
+    one = diagnosis(**found)
     assert one.verdict == verdict
-    said = [f"{doubt.reason}: {doubt.cure}" for doubt in one.doubts]
+    said = [f"{concern.reason}: {concern.cure}" for concern in one.concerns]
     assert [text[: len(word)] for text, word in zip(said, words, strict=True)] == words
 
 
-# Noise
-
-
-@settings(deadline=None)
-@given(st.lists(st.floats(1e-6, 1e-3), min_size=3, max_size=20), st.integers(-20, 20))
-def test_another_unit_changes_nothing(seconds, exponent):
-    one = noise.Noise("compute", tuple(seconds), (0.0, 0.1), 0.01)
-    other = noise.Noise("compute", tuple(value * 2.0**exponent for value in seconds), (0.0, 0.1), 0.01)
-    assert other.between == pytest.approx(one.between, abs=1e-9)
-
-
-@settings(deadline=None)
-@given(st.floats(0.001, 0.3), st.floats(1.1, 3))
-def test_more_noise_needs_more_rounds(spread, factor):
-    few, many = noisy(spread).rounds, noisy(spread * factor).rounds
-    assert few is not None or many is None
-    assert many is None or few <= many
-
-
-@pytest.mark.parametrize("spread", [0.01, 0.02, 0.03, 0.05])
-def test_in_so_many_rounds_nine_of_ten_are_told(spread):
-    """And hardly fewer or more: the number is that of rounds, not of luck."""
-
-    def told(rounds):
-        random = np.random.default_rng(0)
-        changes = random.normal(math.log1p(noise.SLOWER), spread, (2000, rounds))
-        half = np.array([judge.interval(row, noise.LEVEL)[1] for row in changes])
-        return np.mean(half > math.log1p(judge.SMALLEST))
-
-    rounds = noisy(spread).rounds
-    assert 0.87 < told(rounds) < 0.98
-    assert rounds == 2 or told(rounds - 1) < told(rounds)
-
-
-@pytest.mark.parametrize(("others", "verdict"), [(0.3, checks.FIT), (0.9, checks.UNFIT)])
+@pytest.mark.parametrize(("others", "verdict"), [(0.3, FIT), (0.9, UNFIT)])
 def test_what_ran_beside_the_noise_measurement(others, verdict):
-    one = checks.Report(body(), [noisy(0.01)], checks.Suite(), others)
+    one = Diagnosis(machine(), [noisy(0.01)], facts.SuiteFacts(), others)
     assert one.verdict == verdict
-    reasons = [doubt.reason for doubt in one.doubts]
-    assert reasons == ["other processes used 0.9 cores while the noise was measured"] * (verdict == checks.UNFIT)
-
-
-def test_a_drift_is_no_difference_between_the_two_of_a_round():
-    drifting = noise._noise("compute", [([1 + i / 20] * 3, [1 + i / 20] * 3) for i in range(20)])
-    assert drifting.between > 0.1
-    assert drifting.pair == 0
-    assert drifting.rounds == 2
-    assert noisy(1.0).rounds is None
-
-
-def test_measured_in_fresh_processes(monkeypatch):
-    monkeypatch.setattr(noise, "ROUNDS", 3)
-    started = []
-    process = noise._process
-    monkeypatch.setattr(noise, "_process", lambda kind: started.append(kind) or process(kind))
-    found = noise.measure(NOWHERE)
-    kinds = ["compute", "memory", "memory", "compute", "compute", "memory"]
-    assert started == [kind for kind in kinds for _ in range(2)]
-    assert [one.kind for one in found] == ["compute", "memory"]
-    for one in found:
-        assert len(one.seconds) == 6
-        assert len(one.ratios) == 3
-        assert all(1e-6 < value < 1 for value in one.seconds)
-        assert one.within >= 0
-
-
-def test_it_ends_in_time(monkeypatch):
-    monkeypatch.setattr(noise, "SECONDS", 0.0)
-    monkeypatch.setattr(noise, "_round", lambda kind, generator: ([1.0, 1.1, 1.2], [1.0, 1.2, 1.1]))
-    assert [len(one.ratios) for one in noise.measure(NOWHERE)] == [3, 3]
-
-
-@pytest.mark.parametrize(
-    ("program", "patience", "words"),
-    [
-        ("import sys; sys.exit('no memory')", 60.0, "failed: no memory"),
-        ("print('ready')", 60.0, "failed: it said nothing"),
-        ("import time; time.sleep(9)", 1.0, "took over 1 s"),
-    ],
-)
-def test_a_process_that_gives_no_times(program, patience, words, tmp_path, monkeypatch):
-    work = tmp_path / "work.py"
-    work.write_text(program)
-    monkeypatch.setattr(noise, "WORK", work)
-    monkeypatch.setattr(noise, "PATIENCE", patience)
-    with pytest.raises(click.ClickException, match=words):
-        noise.measure(NOWHERE)
+    reasons = [concern.reason for concern in one.concerns]
+    assert reasons == ["other processes used 0.9 cores while the noise was measured"] * (verdict == UNFIT)
 
 
 # What is read
@@ -187,15 +95,15 @@ def system(tmp_path, monkeypatch):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
 
-    monkeypatch.setattr(checks, "SYSTEM", tmp_path)
-    monkeypatch.setattr(checks, "WATCH", 0.05)
+    monkeypatch.setattr(facts, "SYSTEM_CPUS", tmp_path)
+    monkeypatch.setattr(facts, "WATCH_SECONDS", 0.05)
     return write
 
 
 def test_frequency_that_cannot_be_read(system):
-    found = checks._body(NOWHERE)
+    found = facts.read_machine(NOWHERE)
     assert (found.governors, found.boost, found.mhz) == (None, None, None)
-    assert dict(checks._facts(checks.Report(found, [], checks.Suite())))["frequency"].startswith("not readable here")
+    assert dict(display._machine_rows(found))["frequency"].startswith("not readable here")
 
 
 @pytest.mark.parametrize(
@@ -211,21 +119,21 @@ def test_frequency(system, files, boost):
     core = load.core_numbers()[-1]
     governors = {f"cpu{n}__cpufreq__scaling_governor": name for n, name in enumerate(["powersave\n", "performance\n"])}
     system(**files, **governors, **{f"cpu{core}__cpufreq__scaling_cur_freq": "3100000\n"})
-    found = checks._body(NOWHERE)
+    found = facts.read_machine(NOWHERE)
     assert (found.governors, found.boost, found.mhz) == (("performance", "powersave"), boost, 3100)
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler is there")
 def test_a_compiler_with_options(system, monkeypatch):
     monkeypatch.setenv("CC", "env cc -O2")
-    assert checks._body(NOWHERE).compiler == checks._compiler() is not None
+    assert facts.read_machine(NOWHERE).compiler == facts.compiler() is not None
 
 
 def test_a_compiler_that_is_not_there(system, monkeypatch):
     monkeypatch.setenv("CC", "no-such-compiler")
-    found = checks._body(NOWHERE)
+    found = facts.read_machine(NOWHERE)
     assert found.compiler is None
-    assert "none; the Cython kernels need one" in dict(checks._facts(checks.Report(found, [], checks.Suite())))["compiler"]
+    assert "none; the Cython kernels need one" in dict(display._machine_rows(found))["compiler"]
 
 
 # The suite
@@ -273,13 +181,13 @@ def project(tmp_path, monkeypatch):
     monkeypatch.setattr(noise, "ROUNDS", 3)
     monkeypatch.setattr(noise, "_round", lambda kind, generator: ([1e-3, 1.001e-3], [1.001e-3, 1e-3]))
     monkeypatch.setattr(load, "usage", lambda seconds: (0.0, 0.0))
-    monkeypatch.setattr(checks, "_spent_by_others", lambda: 0.0)
-    monkeypatch.setattr(checks, "SYSTEM", folder)
+    monkeypatch.setattr(facts, "cpu_seconds_of_others", lambda: 0.0)
+    monkeypatch.setattr(facts, "SYSTEM_CPUS", folder)
     return folder
 
 
 def run(*arguments):
-    return CliRunner().invoke(commands.main, ["doctor", *arguments], catch_exceptions=False)
+    return CliRunner().invoke(main, ["doctor", *arguments], catch_exceptions=False)
 
 
 def test_reasons_are_told_once(project):
@@ -287,7 +195,7 @@ def test_reasons_are_told_once(project):
     done = run("--json", "out.json")
     assert (done.exit_code, done.stderr) == (0, "")
     found = json.loads(Path("out.json").read_text())
-    assert found["verdict"] == checks.FIT
+    assert found["verdict"] == FIT
     assert found["suite"]["ready"] == {"conv2d": ["cpu.a"]}
     assert found["suite"]["lacking"] == {
         "conv2d": {"needs a device": ["gpu.a", "gpu.b"]},
@@ -304,7 +212,7 @@ def test_reasons_are_told_once(project):
         (None, "other has no `python -m benchmarks doctor`"),
         ("import sys; sys.exit('no verb is called that')", "no verb is called that"),
         ("""print('{"error": "broken"}')""", "broken"),
-        ("print('good morning')", "the suite said what is no answer: 'good morning'"),
+        ("print('good morning')", "invalid response from the benchmark process: 'good morning'"),
     ],
 )
 def test_a_suite_that_says_nothing(project, program, words):
@@ -330,6 +238,15 @@ def test_mistakes(project, arguments):
     assert done.stderr.splitlines()[-1].startswith("Error: ")
 
 
+# The command, which watches the load for less long.
+HASTY = """
+from convbench.cli.main import main
+from convbench.doctor import facts
+facts.WATCH_SECONDS = 0.05
+main(["doctor"])
+"""
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted(number, tmp_path):
     """In real processes, while one of them measures: one sentence, and none of them is left."""
@@ -341,8 +258,9 @@ def test_interrupted(number, tmp_path):
             ]
 
     (tmp_path / "asv.conf.json").write_text('{"version": 1, "project": "other", "repo": "."}')
-    command = [sys.executable, "-m", "convbench", "doctor"]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", HASTY], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         mine = psutil.Process(process.pid)
         give_up = time.monotonic() + 60
         while not (children := measuring()) and time.monotonic() < give_up:
@@ -360,16 +278,16 @@ def test_interrupted(number, tmp_path):
 
 
 def told():
-    suite = checks.Suite(
+    suite = facts.SuiteFacts(
         ready={"conv2d": ["cpu.a", "cpu.b"]},
         lacking={"conv2d": {"needs a CUDA device": ["gpu.a", "gpu.b"]}, "other": {"needs [red]a compiler": ["gpu.c"]}},
         versions={"python": "3.11.7", "numpy": "2.4.6"},
         pools={"openblas libopenblas": 2, "numba": 1},
     )
-    yield report(suite=suite)
-    yield report(
+    yield diagnosis(suite=suite)
+    yield diagnosis(
         [noisy(0.2), noisy(1.0, "memory")],
-        checks.Suite(silence="other has no `python -m benchmarks doctor`; doctor asks a suite that has"),
+        facts.SuiteFacts(silence="other has no `python -m benchmarks doctor`; doctor asks a suite that has"),
         used=1.5,
         usable=(1,),
         governors=("powersave",),
@@ -385,7 +303,7 @@ def test_the_report_looks_as_before():
     for one in told():
         for width in (160, 80):
             out = io.StringIO()
-            checks.show(one, Console(file=out, width=width, color_system=None))
+            display.show(one, Console(file=out, width=width, color_system=None))
             now += f"=== {width} characters\n" + "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
     if os.environ.get("UPDATE_GOLDEN"):
         GOLDEN.write_text(now, encoding="utf-8")

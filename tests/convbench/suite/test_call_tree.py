@@ -62,7 +62,7 @@ def test_every_call_is_in_the_tree_once(program):
             profile.runcall(made[number], inner)
     stats = suite_side._statistics(profile)
     graph = call_tree.read(stats)
-    with mock.patch.object(call_tree, "FOLDED", 0.0):
+    with mock.patch.object(call_tree, "MIN_SHARE", 0.0):
         lines = list(call_tree.lines(graph))
     assert sum((Counter({int(line.text[1]): line.cost.calls}) for line in lines), Counter()) == count(program)
     assert sum(line.cost.own for line in lines) == pytest.approx(graph.whole)

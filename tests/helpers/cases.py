@@ -1,0 +1,13 @@
+"""Many cases in one test: the message of a failure names its case."""
+
+import contextlib
+
+
+@contextlib.contextmanager
+def case(*words):
+    """Add the words that name a case to whatever error is raised within."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(f"case: {', '.join(map(str, words))}")
+        raise
