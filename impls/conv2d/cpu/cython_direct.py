@@ -33,13 +33,26 @@ import impls.conv2d.cpu._cython_direct as _cython_direct  # type: ignore[import-
 from impls.contract import implementation
 from impls.conv2d.arguments import output_shape
 
+# The cost model of depthwise layers, _is_faster_across(): what counts how much, beside how many lanes have work. Found with 8
+# to 384 channels of 7 to 224 columns, AVX-512 and AVX2, one thread and two, and a few of up to 3000 columns: docs/kernels.md.
+MANY_REGISTERS = 32  # as AVX-512 has
+TRANSPOSE_TAPS = 8  # in strips, transposing a vector to channels takes as long as so many taps
+HELD_TAPS = 9  # whose weights many registers hold beside the sums
+ONE_VECTOR_HELD = 0.85  # in strips, of a row that is one vector: its sums are too few to hide the time that each takes
+ONE_VECTOR = 0.7  # the same where the weights are loaded again for each row
+MAX_COLUMNS = 512  # of the output, and of the input, beyond which bands of rows hold few of them, and ...
+MAX_WIDTH = 1024  # ... neighbouring bands see much of the same
+LOADED_ONCE = 1.2  # across channels, each pixel is loaded once for all outputs that see it, and ...
+UNSORTED = 1.44  # ... pixels of strided rows need not be sorted first
+ONE_TILE = 0.6  # along rows, a tile of one vector has too few sums to hide the time that each takes
+FEW_REGISTERS = 0.6  # along rows, or too many sums to be held
+
 
 @functools.lru_cache(maxsize=4096)
 def _is_faster_across(n, channels, width, out, kernel, stride, dilation, machine):
     """Whether depthwise sums are faster in vectors across channels than along rows: by how many of their lanes have work.
 
-    n images; width: of the input; out: rows and columns of the output; machine: what _machine says. Found with 8 to 384
-    channels of 7 to 224 columns, AVX-512 and AVX2, one thread and two, and a few of up to 3000 columns: docs/kernels.md.
+    n images; width: of the input; out: rows and columns of the output; machine: what _machine says.
     """
     (rows, columns), (lanes, threads, registers) = out, machine
     vectors = n * -(-channels // lanes)
@@ -47,23 +60,21 @@ def _is_faster_across(n, channels, width, out, kernel, stride, dilation, machine
     if rows < threads * kernel[0]:  # too few to give threads bands of them
         across *= vectors / (threads * -(-vectors // threads))
     if _cython_direct.sums_in_strips(width, kernel, stride, dilation):
-        # Transposing a vector takes as long as eight taps; one vector's sums are too few to hide the time that each takes.
         taps = math.prod(kernel)
         along = columns / (lanes * -(-columns // lanes))
         if columns <= lanes:
-            along *= 0.85 if taps == 9 and registers >= 32 else 0.7  # which hold the weights of so few taps
-        return across * taps / (taps + 8) > along
-    if columns > 512 or width > 1024:
-        return False  # bands of so long rows have few of them, and neighbours see much of the same
-    # Each pixel is loaded once for all outputs that see it, and strided rows need not be taken apart first.
-    across *= 1.2 if stride[1] == 1 else 1.44
+            along *= ONE_VECTOR_HELD if taps == HELD_TAPS and registers >= MANY_REGISTERS else ONE_VECTOR
+        return across * taps / (taps + TRANSPOSE_TAPS) > along
+    if columns > MAX_COLUMNS or width > MAX_WIDTH:
+        return False
+    across *= LOADED_ONCE if stride[1] == 1 else UNSORTED
     # As next_cut in _rows.h has it: tiles of four vectors, and of one, two or four for the columns that are left.
     whole, rest = columns // (4 * lanes), columns % (4 * lanes)
     along = columns / (lanes * (4 * whole + next(count for count in (0, 1, 2, 4) if rest <= count * lanes)))
     if columns <= lanes:
-        along *= 0.6  # a tile's sums are too few to hide the time that each takes
-    if registers < 32:
-        along *= 0.6  # or too many to be held
+        along *= ONE_TILE
+    if registers < MANY_REGISTERS:
+        along *= FEW_REGISTERS
     return across > along
 
 
