@@ -14,7 +14,7 @@ import numpy as np
 Pair = tuple[int, int]
 DTYPES = ("float32", "float64")
 ITEMSIZE = {"float32": 4, "float64": 8}
-LARGEST = 2**31 - 1  # of a stride, padding or dilation: what every library underneath can count to
+MAX_INT32 = 2**31 - 1  # of a side, stride, padding or dilation: what every library underneath can count to
 UNASKED = 1 << 28  # bytes that are taken without asking what is free: asking costs 30 us
 OWNERS = {"numpy": "a NumPy array", "cupy": "a CuPy array", "torch": "a torch tensor on a CUDA device"}
 CGROUP = Path("/sys/fs/cgroup")
@@ -73,7 +73,7 @@ def _current(device: Any) -> Any:
     return type(device)()
 
 
-def require_apart(places: Iterable[tuple[int, int, str]]) -> None:
+def require_no_overlap(places: Iterable[tuple[int, int, str]]) -> None:
     """Raise ValueError where two arrays share memory. places: where each begins, its bytes, its name."""
     for (first, size, one), (second, _, other) in itertools.pairwise(sorted(places)):
         if second - first < size:
@@ -90,22 +90,17 @@ def require_one_dtype(**arrays: Any) -> None:
 
 
 @functools.lru_cache(maxsize=64)
-def dtype_name(dtype: Any) -> str:
-    """ "float32" or "float64", of an array's dtype or its name. Raises TypeError for one that no implementation supports."""
-    name = _name(dtype)
-    if name not in DTYPES:
-        raise TypeError(f"dtype must be float32 or float64 in native byte order, not {name}: convert the arrays")
+def dtype_name(dtype: Any, supported: tuple[str, ...] = DTYPES) -> str:
+    """The name of a dtype, "float32" or "float64". Raises TypeError for one that no implementation supports.
+
+    dtype: an array's, a class such as np.float32, or the name itself. supported: the names that the operation takes.
+    """
+    name = getattr(dtype, "__name__", str(dtype)).removeprefix("torch.")  # np.float32 itself is a class
+    if name not in supported:
+        if supported == DTYPES:
+            raise TypeError(f"dtype must be float32 or float64 in native byte order, not {name}: convert the arrays")
+        raise TypeError(f"dtype must be {' or '.join(supported)}, not {name}")
     return name
-
-
-def require_float32(dtype: Any) -> None:
-    """Raise TypeError for another dtype, where an operation's results are float32 and nothing else."""
-    if (name := _name(dtype)) != "float32":
-        raise TypeError(f"dtype must be float32, not {name}")
-
-
-def _name(dtype: Any) -> str:
-    return getattr(dtype, "__name__", str(dtype)).removeprefix("torch.")  # np.float32 itself is a class
 
 
 def plain(**settings: Any) -> tuple[Any, ...]:
@@ -128,17 +123,17 @@ def integers(name: str, value: Any) -> Any:
         raise TypeError(f"{name} must be {what}, not {value!r}") from None
 
 
-def pair(name: str, value: Any, least: int) -> Pair:
+def as_pair(name: str, value: Any, minimum: int) -> Pair:
     """A number or pair as a pair. Raises TypeError or ValueError for anything else and for values out of range."""
     found = value if isinstance(value, tuple) else (value, value)
     if not all(isinstance(number, int) for number in found):
         raise TypeError(f"{name} must be an integer or a pair of integers, not {value!r}")
     if len(found) != 2:
         raise ValueError(f"{name} must be an integer or a pair of integers, not {value!r}")
-    if min(found) < least:
-        raise ValueError(f"{name} must be at least {least}, not {value!r}")
-    if max(found) > LARGEST:
-        raise ValueError(f"{name} must be at most {LARGEST}, not {value!r}")
+    if min(found) < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, not {value!r}")
+    if max(found) > MAX_INT32:
+        raise ValueError(f"{name} must be at most {MAX_INT32}, not {value!r}")
     return found
 
 
@@ -152,8 +147,8 @@ def positive(name: str, value: Any) -> int:
 
 def require_sides(input_shape: tuple[int, ...]) -> None:
     """Raise ValueError for images with a side longer than every library underneath can count."""
-    if max(input_shape[2:]) > LARGEST:
-        raise ValueError(f"input must have no side of more than {LARGEST} pixels, not shape {input_shape}")
+    if max(input_shape[2:]) > MAX_INT32:
+        raise ValueError(f"input must have no side of more than {MAX_INT32} pixels, not shape {input_shape}")
 
 
 def require_bias(shape: tuple[int, ...], outputs: int) -> None:
@@ -178,14 +173,18 @@ def require_limits(limits: Mapping[str, Any], *known: str) -> None:
         raise ValueError(f"limits may name {', '.join(known[:-1])} and {known[-1]}, not {', '.join(sorted(unknown))}")
 
 
-def require_room(owner: str, elements: int, dtype: str, operation: str, *shapes: tuple[int, ...]) -> None:
-    """Raise MemoryError where so many elements of a call with these shapes of input and weight would not fit.
+def asks(owner: str, elements: int, dtype: str) -> bool:
+    """Whether so many elements are enough to ask, before each call, what memory is free.
 
     A device has memory of its own, and its library says itself what does not fit.
     """
-    count = elements * ITEMSIZE[dtype]
-    if owner == "numpy" and count > UNASKED:  # asked before it is worded: this runs before every call
-        require_memory(count, "{} of input {} and weight {}".format(operation, *shapes))
+    return owner == "numpy" and elements * ITEMSIZE[dtype] > UNASKED
+
+
+def require_room(owner: str, elements: int, dtype: str, operation: str, *shapes: tuple[int, ...]) -> None:
+    """Raise MemoryError where so many elements of a call with these shapes of input and weight would not fit."""
+    if asks(owner, elements, dtype):  # asked before it is worded: this runs before every call
+        require_memory(elements * ITEMSIZE[dtype], "{} of input {} and weight {}".format(operation, *shapes))
 
 
 def require_memory(count: int, what: str) -> None:

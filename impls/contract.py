@@ -11,7 +11,7 @@ import difflib
 import functools
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar
@@ -44,6 +44,8 @@ class Unavailable(ImportError):
 class Implementation:
     """One way to compute an operation: callable like the operation itself, with what its file declares.
 
+    name: empty until load() or wrap() gives one. function: the operation with its checks. unchecked: the same without, to be
+    called with arguments that are checked and in one form (impls/<operation>/arguments.py) and with all of them.
     prepare(weight, bias=None, stride=1, padding=0, dilation=1, groups=1) packs a weight once and returns a function of the
     input alone, as inference has it; None where the file has none.
     """
@@ -51,6 +53,7 @@ class Implementation:
     name: str
     operation: str
     function: Callable[..., Any] = field(repr=False)
+    unchecked: Callable[..., Any] = field(repr=False)
     device: str
     family: str
     summary: str
@@ -99,8 +102,8 @@ class Implementation:
 
 def implementation(
     *, device: str, family: str, summary: str, arrays: str = "numpy", limits: Mapping[str, Any] | None = None
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Declare the function below it as an implementation of the operation it is named for.
+) -> Callable[[Callable[..., Any]], Implementation]:
+    """Declare the function below it as an implementation of the operation it is named for, and make it an Implementation.
 
     device: "cpu" or "cuda". family: the kind of algorithm ("direct", "im2col", "fft", "winograd", ...). summary: one line.
     arrays: whose arrays it takes and returns, "numpy", "cupy" or "torch". limits: the only values it supports of some
@@ -111,13 +114,12 @@ def implementation(
     The function is called with checked arguments in one form: stride and dilation as pairs, padding as
     ((top, bottom), (left, right)). Whoever calls it gets the same error for the same mistake everywhere.
     """
-    declared = {"device": device, "family": family, "summary": summary, "arrays": arrays, "limits": dict(limits or {})}
+    allowed = dict(limits or {})
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        make = functools.partial(_arguments_module(function.__name__).checker, arrays, declared["limits"])
-        checked = functools.wraps(function)(make(function))
-        checked.declared, checked.check = declared, make()  # type: ignore[attr-defined]
-        return checked
+    def decorate(unchecked: Callable[..., Any]) -> Implementation:
+        operation = unchecked.__name__
+        function = functools.wraps(unchecked)(_checker(operation)(arrays, allowed, unchecked))
+        return Implementation("", operation, function, unchecked, device, family, summary, arrays, allowed)
 
     return decorate
 
@@ -167,7 +169,7 @@ def load(name: str, operation: str = "conv2d") -> Implementation:
     if not hasattr(module, operation):
         raise LookupError(f"{name}: its file has no function {operation}()")
     _require_own_cache(name, module)
-    return wrap(name, getattr(module, operation), getattr(module, "prepare", None))
+    return wrap(name, getattr(module, operation), getattr(module, "prepare", None), getattr(module, "pick", None))
 
 
 def _require_own_cache(name: str, module: Any) -> None:
@@ -186,16 +188,27 @@ def _require_own_cache(name: str, module: Any) -> None:
                     raise Unavailable(f"{name} cannot be loaded: {error}; NUMBA_CACHE_DIR names another") from None
 
 
-def wrap(name: str, function: Callable[..., Any], prepare: Callable[..., Any] | None = None) -> Implementation:
-    """Make an Implementation of a decorated function; load() does it for files, this for functions from elsewhere.
+def wrap(
+    name: str,
+    function: Any,
+    prepare: Callable[..., Any] | None = None,
+    pick: Callable[..., Callable[..., Any]] | None = None,
+) -> Implementation:
+    """Name what the decorator made of a function; load() does it for files, this for functions from elsewhere.
 
     prepare: what packs a weight, prepare(weight, bias, stride, padding, dilation, groups), called with arguments in one form.
+    pick: says of a problem, once, which function without checks computes it in place of the decorated one (conv2d alone:
+    checker() in impls/conv2d/arguments.py).
     """
-    declared = getattr(function, "declared", None)
-    if declared is None:
+    if not isinstance(function, Implementation) or function.name:
         raise TypeError(f"{name}: {function!r} lacks the decorator @impls.contract.implementation(...)")
-    checked = prepare and _checked_prepare(prepare, function.check)  # type: ignore[attr-defined]
-    return Implementation(name=name, operation=function.__name__, function=function, prepare=checked, **declared)
+    made = replace(function, name=name)
+    checker = functools.partial(_checker(made.operation), made.arrays, made.limits)
+    if prepare:
+        made = replace(made, prepare=_checked_prepare(prepare, checker()))
+    if pick:
+        made = replace(made, function=functools.wraps(made.unchecked)(checker(made.unchecked, pick)))
+    return made
 
 
 def _checked_prepare(prepare: Callable[..., Any], check: Callable[..., tuple[Any, ...]]) -> Callable[..., Any]:
@@ -236,6 +249,11 @@ def _cure(error: ImportError) -> str | None:
 
 def _arguments_module(operation: str) -> Any:
     return importlib.import_module(f"impls.{operation}.arguments")
+
+
+def _checker(operation: str) -> Callable[..., Callable[..., Any]]:
+    """What makes the checked function of an implementation: checker(arrays, limits, unchecked)."""
+    return _arguments_module(operation).checker
 
 
 def _operations() -> list[str]:

@@ -16,8 +16,8 @@ NAMES = ("parameter", "gradient", "exp_avg", "exp_avg_sq")
 UPDATED = ("parameter", "exp_avg", "exp_avg_sq")
 
 
-def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = checks.together) -> Callable[..., Any]:
-    """Make the check for one implementation, which calls `then` with adam_step's arguments, the numbers as int and float."""
+def checker(arrays: str, limits: Mapping[str, Any], unchecked: Callable[..., Any] = checks.together) -> Callable[..., Any]:
+    """Make the check for one implementation, which calls `unchecked` with adam_step's arguments, numbers as int and float."""
     checks.require_limits(limits, "dtype")
     fits = checks.belongs(arrays)
 
@@ -44,8 +44,8 @@ def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = c
         if limits and (reason := checks.outside(limits, {"dtype": dtype})):
             raise NotImplementedError(reason)
         size = checks.ITEMSIZE[dtype] * (parameter.size if arrays != "torch" else parameter.numel())
-        checks.require_apart((_place(name, array, arrays), size, name) for name, array in given.items())
-        return then(parameter, gradient, exp_avg, exp_avg_sq, *numbers(step, lr, beta1, beta2, eps))
+        checks.require_no_overlap((_place(name, array, arrays), size, name) for name, array in given.items())
+        return unchecked(parameter, gradient, exp_avg, exp_avg_sq, *numbers(step, lr, beta1, beta2, eps))
 
     return adam_step  # by this name, Python's own message about a missing argument names the operation
 

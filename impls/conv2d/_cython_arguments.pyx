@@ -1,4 +1,4 @@
-"""Whether arguments like these were checked before, found out without Python's own time: see checker() in arguments.py.
+"""A call's plan looked up without Python's own time: see checker() in arguments.py, whose check this spares.
 
 The check in Python takes 2 us, and 8 where a convolution has filled the caches in between; this one a third of that.
 """
@@ -9,7 +9,6 @@ cimport openmp
 
 cdef object ndarray = np.ndarray
 cdef object absent = object()
-cdef Py_ssize_t MOST = 4096  # calls that are remembered, then none
 
 
 cdef inline bint is_plain(object setting):
@@ -24,46 +23,47 @@ cdef inline bint is_plain(object setting):
     return True
 
 
-def remembering(careful, meaning, then):
-    """Make the same function as careful, which checks and calls `then`, of calls that are remembered by what they mean.
+def thread_count():
+    """How many threads OpenMP would use now."""
+    return openmp.omp_get_max_threads()
 
-    meaning: finds stride, padding and dilation in their one form out of shapes, dtype and settings, and raises for what is
-    wrong with them; None for what is to be checked at each call. then.pick: where there is one, says of shapes, settings, dtype
-    and number of threads whose turn it is instead; if that finds no room it is careful's.
+
+def dispatching(dispatcher, plan, checked, fallback):
+    """Make the function that calls what the dispatcher knows of a call, and `checked` where a call has to be looked at.
+
+    dispatcher: the Dispatcher of arguments.py, plan: what its keys of these calls begin with. checked: takes the same
+    arguments as the function that is made. fallback: what computes a call where the plan's function runs out of memory, if
+    that function was picked among several; None where it was not.
     """
-    cdef dict known = {}
-    pick = getattr(then, "pick", None)
+    cdef bint picked = fallback is not None
 
     def conv2d(input=absent, weight=absent, bias=None, stride=1, padding=0, dilation=1, groups=1):
-        cdef tuple key, found
+        cdef tuple found
+        cdef int threads
         if input is absent or weight is absent:  # Python says which is missing
-            return careful(**{name: one for name, one in (("input", input), ("weight", weight)) if one is not absent})
+            return checked(**{name: one for name, one in (("input", input), ("weight", weight)) if one is not absent})
         if type(input) is not ndarray or type(weight) is not ndarray or not (bias is None or type(bias) is ndarray):
-            return careful(input, weight, bias, stride, padding, dilation, groups)
+            return checked(input, weight, bias, stride, padding, dilation, groups)
         dtype = input.dtype
         if weight.dtype is not dtype or not (bias is None or bias.dtype is dtype):
-            return careful(input, weight, bias, stride, padding, dilation, groups)
+            return checked(input, weight, bias, stride, padding, dilation, groups)
         if not (input.flags.aligned and weight.flags.aligned and (bias is None or bias.flags.aligned)):
-            return careful(input, weight, bias, stride, padding, dilation, groups)
+            return checked(input, weight, bias, stride, padding, dilation, groups)
         if not (is_plain(stride) and is_plain(padding) and is_plain(dilation) and type(groups) is int):
-            return careful(input, weight, bias, stride, padding, dilation, groups)
-        shape, kernel = input.shape, weight.shape
-        key = (shape, kernel, None if bias is None else bias.shape, dtype, stride, padding, dilation, groups)
-        found = <tuple> known.get(key)
-        if found is None:
-            found = meaning(*key)
-            if found is None:
-                return careful(input, weight, bias, stride, padding, dilation, groups)
-            if len(known) >= MOST:
-                known.clear()
-            known[key] = found
-        if pick is None:
-            return then(input, weight, bias, found[0], found[1], found[2], groups)
+            return checked(input, weight, bias, stride, padding, dilation, groups)
+        bias_shape = None if bias is None else bias.shape
+        threads = openmp.omp_get_max_threads() if picked else 1
+        found = <tuple> dispatcher[
+            (plan, input.shape, weight.shape, bias_shape, dtype, stride, padding, dilation, groups, threads)
+        ]
+        if found[4]:  # which memory has to be asked for
+            return checked(input, weight, bias, stride, padding, dilation, groups)
+        if not picked:
+            return found[0](input, weight, bias, found[1], found[2], found[3], groups)
         try:
-            picked = pick(shape, kernel, found[0], found[1], found[2], groups, dtype, openmp.omp_get_max_threads())
-            return picked(input, weight, bias, found[0], found[1], found[2], groups)
+            return found[0](input, weight, bias, found[1], found[2], found[3], groups)
         except MemoryError:
             pass  # with what it had laid out
-        return careful(input, weight, bias, stride, padding, dilation, groups)
+        return fallback(input, weight, bias, found[1], found[2], found[3], groups)
 
     return conv2d

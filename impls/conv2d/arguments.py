@@ -18,7 +18,7 @@ try:
 except ImportError:  # it is not built, and the check takes a little longer
     compiled = None
 
-LARGEST_ITEM = max(checks.ITEMSIZE.values())
+MAX_PLANS = 4096  # that are remembered; where there would be more, all are made anew, which costs a check each
 
 
 class Geometry(NamedTuple):
@@ -34,30 +34,74 @@ class Geometry(NamedTuple):
     elements: int
 
 
-def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = checks.together) -> Callable[..., Any]:
-    """Make the check for one implementation, which calls `then` with conv2d's arguments in one form."""
+class Plan(NamedTuple):
+    """What a checked call comes to: the function without checks that computes it, and settings in their one form.
+
+    elements: those of Geometry where they are so many that each call asks for free memory first, else 0.
+    """
+
+    unchecked: Callable[..., Any]
+    stride: Pair
+    padding: tuple[Pair, Pair]
+    dilation: Pair
+    elements: int
+
+
+class Dispatcher(dict[tuple[Any, ...], Plan]):
+    """The plan of every problem that was called: its arguments were checked, and what computes it was picked, once.
+
+    A key is the function that makes such plans, then what it is called with: shapes of input, weight and bias (or None),
+    their dtype, stride, padding, dilation and groups made of int and str alone, and the number of threads. The plan of a new
+    key is made when it is looked up, which raises what is wrong with the arguments.
+    """
+
+    def __missing__(self, key: tuple[Any, ...]) -> Plan:
+        make, *problem = key
+        plan = make(*problem)
+        if len(self) >= MAX_PLANS:
+            self.clear()
+        self[key] = plan
+        return plan
+
+
+dispatcher = Dispatcher()
+
+
+def checker(
+    arrays: str,
+    limits: Mapping[str, Any],
+    unchecked: Callable[..., Any] = checks.together,
+    pick: Callable[..., Callable[..., Any]] | None = None,
+) -> Callable[..., Any]:
+    """Make the check for one implementation, which calls `unchecked` with conv2d's arguments in one form.
+
+    pick: pick(input_shape, weight_shape, stride, padding, dilation, groups, dtype, threads) returns the function to call in
+    place of `unchecked`, and is asked once for each problem; where that function runs out of memory, `unchecked` is called.
+    """
     checks.require_limits(limits, "kernel", "stride", "dilation", "dilation/stride", "groups", "C/groups", "dtype")
     fits = checks.belongs(arrays)
 
-    @functools.lru_cache(maxsize=4096)
-    def meaning(
+    def plan(
         input_shape: tuple[int, ...],
         weight_shape: tuple[int, ...],
-        bias_shape: Any,
+        bias_shape: tuple[int, ...] | None,
         dtype: Any,
         stride: Any,
         padding: Any,
         dilation: Any,
         groups: int,
-    ) -> Geometry:
-        name = checks.dtype_name(dtype)
-        settings = stride, padding, dilation, groups
-        found = geometry(tuple(input_shape), tuple(weight_shape), *settings)
+        threads: int,
+    ) -> Plan:
+        name, settings = checks.dtype_name(dtype), (stride, padding, dilation, groups)
+        shapes = tuple(input_shape), tuple(weight_shape)
+        found = geometry(*shapes, *settings)
         if bias_shape is not None:
             checks.require_bias(bias_shape, found.output[1])
-        if limits and (reason := unsupported(limits, input_shape, weight_shape, *settings, name)):
+        if limits and (reason := unsupported(limits, *shapes, *settings, name)):
             raise NotImplementedError(reason)
-        return found
+        form = found.stride, found.padding, found.dilation
+        function = pick(*shapes, *form, groups, name, threads) if pick else unchecked
+        return Plan(function, *form, found.elements if checks.asks(arrays, found.elements, name) else 0)
 
     def conv2d(
         input: Any,
@@ -68,7 +112,6 @@ def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = c
         dilation: int | Pair = 1,
         groups: int = 1,
     ) -> Any:
-        # What follows from shapes, dtype and settings is found out once.
         if not (fits(input) and fits(weight) and (bias is None or fits(bias))):
             checks.require_arrays(arrays, input=input, weight=weight, bias=bias)
         dtype = input.dtype
@@ -82,25 +125,29 @@ def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = c
             dilation = checks.integers("dilation", dilation)
         if type(groups) is not int:
             groups = checks.integers("groups", groups)
-        bias_shape = None if bias is None else bias.shape
-        found = meaning(input.shape, weight.shape, bias_shape, dtype, stride, padding, dilation, groups)
-        if large(found):
-            checks.require_room(arrays, found.elements, checks.dtype_name(dtype), "conv2d", input.shape, weight.shape)
+        shapes = input.shape, weight.shape, None if bias is None else bias.shape
+        found = dispatcher[plan, *shapes, dtype, stride, padding, dilation, groups, thread_count() if pick else 1]
+        if found.elements:
+            checks.require_room(arrays, found.elements, checks.dtype_name(dtype), "conv2d", *shapes[:2])
         input, weight, bias = checks.aligned(arrays, input, weight, bias)
-        return then(input, weight, bias, found.stride, found.padding, found.dilation, groups)
-
-    def settled(*of: Any) -> tuple[Pair, tuple[Pair, Pair], Pair] | None:
-        return None if large(found := meaning(*of)) else found[:3]
+        try:
+            return found.unchecked(input, weight, bias, found.stride, found.padding, found.dilation, groups)
+        except MemoryError:
+            if pick is None:
+                raise
+        return unchecked(input, weight, bias, found.stride, found.padding, found.dilation, groups)
 
     conv2d.__qualname__ = conv2d.__name__  # Python's own message about a missing argument names the operation
     # The check runs before every call, also one of a microsecond or one that finds the caches full of other things: compiled
     # it touches little.
-    return compiled.remembering(conv2d, settled, then) if compiled and arrays == "numpy" else conv2d
+    if compiled is None or arrays != "numpy":
+        return conv2d
+    return compiled.dispatching(dispatcher, plan, conv2d, unchecked if pick else None)
 
 
-def large(found: Geometry) -> bool:
-    """Whether it is asked before each call if there is room for what is to be laid out."""
-    return found.elements * LARGEST_ITEM > checks.UNASKED
+def thread_count() -> int:
+    """How many threads a kernel would use now: OpenMP's number; 1 where nothing is compiled."""
+    return compiled.thread_count() if compiled else 1
 
 
 def unsupported(
@@ -125,10 +172,10 @@ def outside(
 ) -> str | None:
     """The same of arguments in their one form."""
     actual = {"kernel": weight[2:], "stride": stride, "dilation": dilation, "groups": groups, "C/groups": weight[1]}
-    return checks.outside(limits, {**actual, "dilation/stride": apart(stride, dilation), "dtype": dtype})
+    return checks.outside(limits, {**actual, "dilation/stride": dilation_by_stride(stride, dilation), "dtype": dtype})
 
 
-def apart(stride: Pair, dilation: Pair) -> tuple[float, float]:
+def dilation_by_stride(stride: Pair, dilation: Pair) -> tuple[float, float]:
     """How many outputs on, along each axis, lies the one whose first tap sees what this one's second does, or a fraction."""
     return dilation[0] / stride[0], dilation[1] / stride[1]
 
@@ -161,8 +208,8 @@ def geometry(
     if len(weight_shape) != 4:
         raise ValueError(f"weight must have shape (K, C/groups, R, S), not {weight_shape}")
     checks.positive("groups", groups)
-    strides = checks.pair("stride", stride, 1)
-    dilations = checks.pair("dilation", dilation, 1)
+    strides = checks.as_pair("stride", stride, 1)
+    dilations = checks.as_pair("dilation", dilation, 1)
     (n, c, h, w), (k, channels, r, s) = input_shape, weight_shape
     if min(c, h, w) < 1:
         raise ValueError(f"input must have no dimension of zero but the first, not shape {input_shape}")
@@ -197,5 +244,5 @@ def _padding(padding: Any, spans: Pair, strides: Pair) -> tuple[Pair, Pair]:
         return (top, spans[0] - 1 - top), (left, spans[1] - 1 - left)
     if isinstance(padding, str):
         raise ValueError(f'padding must be an integer, a pair, "valid" or "same", not {padding!r}')
-    vertical, horizontal = checks.pair("padding", padding, 0)
+    vertical, horizontal = checks.as_pair("padding", padding, 0)
     return (vertical, vertical), (horizontal, horizontal)

@@ -14,8 +14,8 @@ from impls.checks import Pair
 from impls.conv2d.arguments import Geometry, geometry
 
 
-def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = checks.together) -> Callable[..., Any]:
-    """Make the check for one implementation, which calls `then` with conv2d_backward's arguments in one form."""
+def checker(arrays: str, limits: Mapping[str, Any], unchecked: Callable[..., Any] = checks.together) -> Callable[..., Any]:
+    """Make the check for one implementation, which calls `unchecked` with conv2d_backward's arguments in one form."""
     checks.require_limits(limits, "kernel", "stride", "dilation", "groups", "dtype")
     fits = checks.belongs(arrays)
     refuse = functools.lru_cache(maxsize=1024)(functools.partial(unsupported, limits))
@@ -42,7 +42,7 @@ def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = c
         # The padded input, the weight and the output, and a gradient for each.
         checks.require_room(arrays, 2 * found.elements, dtype, "conv2d_backward", *shapes[1:])
         grad_output, input, weight = checks.aligned(arrays, grad_output, input, weight)
-        return then(grad_output, input, weight, found.stride, found.padding, found.dilation, settings[3])
+        return unchecked(grad_output, input, weight, found.stride, found.padding, found.dilation, settings[3])
 
     return conv2d_backward  # by this name, Python's own message about a missing argument names the operation
 

@@ -29,8 +29,8 @@ class Geometry(NamedTuple):
     elements: int
 
 
-def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = checks.together) -> Callable[..., Any]:
-    """Make the check for one implementation, which calls `then` with conv_transpose2d's arguments in one form."""
+def checker(arrays: str, limits: Mapping[str, Any], unchecked: Callable[..., Any] = checks.together) -> Callable[..., Any]:
+    """Make the check for one implementation, which calls `unchecked` with conv_transpose2d's arguments in one form."""
     checks.require_limits(limits, "kernel", "stride", "output_padding", "dilation", "groups", "dtype")
     fits = checks.belongs(arrays)
     refuse = functools.lru_cache(maxsize=1024)(functools.partial(unsupported, limits))
@@ -61,7 +61,7 @@ def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = c
             raise NotImplementedError(reason)
         checks.require_room(arrays, found.elements, dtype, "conv_transpose2d", *shapes)
         input, weight, bias = checks.aligned(arrays, input, weight, bias)
-        return then(input, weight, bias, found.stride, found.padding, found.output_padding, settings[3], found.dilation)
+        return unchecked(input, weight, bias, found.stride, found.padding, found.output_padding, settings[3], found.dilation)
 
     return conv_transpose2d  # by this name, Python's own message about a missing argument names the operation
 
@@ -120,10 +120,10 @@ def geometry(
     if len(weight_shape) != 4:
         raise ValueError(f"weight must have shape (C, K/groups, R, S), not {weight_shape}")
     checks.positive("groups", groups)
-    strides = checks.pair("stride", stride, 1)
-    dilations = checks.pair("dilation", dilation, 1)
-    pads = checks.pair("padding", padding, 0)
-    mores = checks.pair("output_padding", output_padding, 0)
+    strides = checks.as_pair("stride", stride, 1)
+    dilations = checks.as_pair("dilation", dilation, 1)
+    pads = checks.as_pair("padding", padding, 0)
+    mores = checks.as_pair("output_padding", output_padding, 0)
     if min(input_shape[1:]) < 1:
         raise ValueError(f"input must have no dimension of zero but the first, not shape {input_shape}")
     checks.require_sides(input_shape)

@@ -13,7 +13,7 @@ from impls.preprocess.jpeg import BadImage, shape
 
 # Of ImageNet's pixels from 0 to 1, red, green and blue: https://docs.pytorch.org/vision/stable/models.html
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-MOST = 4096  # of a patch's side
+MAX_SIZE = 4096  # pixels of a patch's side
 Triple = tuple[float, float, float]
 
 
@@ -26,8 +26,8 @@ class Region(NamedTuple):
     width: int
 
 
-def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = checks.together) -> Callable[..., Any]:
-    """Make the check for one implementation, which calls `then` with preprocess's arguments in one form.
+def checker(arrays: str, limits: Mapping[str, Any], unchecked: Callable[..., Any] = checks.together) -> Callable[..., Any]:
+    """Make the check for one implementation, which calls `unchecked` with preprocess's arguments in one form.
 
     The form: jpegs as a list of bytes, regions as a list of Region, weight contiguous in float32, mean and std as float32
     arrays.
@@ -53,7 +53,7 @@ def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = c
         below = _triple("std", std)
         if not below.all() or (below < 0).any():
             raise ValueError(f"std must be positive, not {tuple(std)}")
-        return then(images, found, kernel, _number("threshold", threshold), _size(size), _triple("mean", mean), below)
+        return unchecked(images, found, kernel, _number("threshold", threshold), _size(size), _triple("mean", mean), below)
 
     return preprocess  # by this name, Python's own message about a missing argument names the operation
 
@@ -70,7 +70,7 @@ def unsupported(
 
     image_shape, region_shape: height and width in pixels.
     """
-    checks.require_float32(dtype)
+    checks.dtype_name(dtype, ("float32",))
     _size(size)
     _require_inside(0, Region(0, 0, *region_shape), image_shape)
     return checks.outside(limits, {"kernel": tuple(kernel), "dtype": "float32"})
@@ -134,8 +134,8 @@ def _size(size: Any) -> int:
         size = index(size)
     except TypeError:
         raise TypeError(f"size must be an integer, not {size!r}") from None
-    if not 1 <= size <= MOST:
-        raise ValueError(f"size must be from 1 to {MOST}, not {size}")
+    if not 1 <= size <= MAX_SIZE:
+        raise ValueError(f"size must be from 1 to {MAX_SIZE}, not {size}")
     return size
 
 

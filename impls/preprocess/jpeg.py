@@ -19,9 +19,9 @@ FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}  # but tables, extensions and
 ALONE = {0x01, *range(0xD0, 0xD8)}  # markers without a segment
 TABLES = {0xC4, 0xCC, 0xDB, 0xDC, 0xDD, 0xE0, 0xEE}  # and those of JFIF and Adobe, which say what the components are
 METADATA = {*range(0xE1, 0xEE), 0xEF, 0xFE}  # applications' segments and comments: no decoder needs them for pixels
-LARGEST = (1 << 28) // 3  # pixels: what Pillow decodes without taking the image for a trap, and OpenCV's limit lies above
+MAX_PIXELS = (1 << 28) // 3  # pixels: what Pillow decodes without taking the image for a trap, and OpenCV's limit lies above
 DENSEST = 512  # pixels to a byte: of each 8 x 8 block a Huffman code has a bit
-MOST_SCANS = 100  # each is a pass over all blocks; progressive files have about 10
+MAX_SCANS = 100  # each is a pass over all blocks; progressive files have about 10
 # A marker that ends a scan: no stuffed byte, no fill byte and no restart.
 _MARKER = re.compile(rb"\xff[\xc0-\xcf\xd8-\xfe]")
 
@@ -117,8 +117,8 @@ def _segments(jpeg: bytes) -> _Header:
         place = end
     if not height or not width:
         raise BadImage("is damaged: it does not say its size before its pixels")
-    if height * width > LARGEST:
-        raise BadImage(f"has {height} x {width} pixels, and up to {LARGEST} are read here")
+    if height * width > MAX_PIXELS:
+        raise BadImage(f"has {height} x {width} pixels, and up to {MAX_PIXELS} are read here")
     # A thumbnail in a segment before has an end of its own.
     whole = jpeg.endswith(bytes((FILL, END))) and len(jpeg) >= end + 2
     if not whole and jpeg.find(bytes((FILL, END)), end) < 0:
@@ -129,15 +129,15 @@ def _segments(jpeg: bytes) -> _Header:
             f"has {height} x {width} pixels and {rest} bytes that hold them; up to {DENSEST} pixels to a byte are read here"
         )
     single = frame in SEQUENTIAL and jpeg[place + 4] == components  # decoders take one scan then
-    if not single and _scans(jpeg, end) > MOST_SCANS:
-        raise BadImage(f"has more than {MOST_SCANS} scans, and up to {MOST_SCANS} are read here")
+    if not single and _scans(jpeg, end) > MAX_SCANS:
+        raise BadImage(f"has more than {MAX_SCANS} scans, and up to {MAX_SCANS} are read here")
     return _Header(height, width, metadata)
 
 
 def _scans(jpeg: bytes, place: int) -> int:
     """How many scans there are, the first of which has its pixels at `place`; counted until there are too many."""
     count = 1
-    while count <= MOST_SCANS and (found := _MARKER.search(jpeg, place)):
+    while count <= MAX_SCANS and (found := _MARKER.search(jpeg, place)):
         place, marker = found.end(), jpeg[found.end() - 1]
         if marker == END:
             break

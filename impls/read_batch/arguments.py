@@ -19,7 +19,7 @@ from impls import checks
 BANDS = (4, 3, 2)  # red, green and blue of Sentinel-2
 SCALE = 4000.0  # what is taken for white
 PIXELS = ("uint8", "uint16")
-LEAST, MOST = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)  # by what can be divided in float32
+MIN_SCALE, MAX_SCALE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)  # by what can be divided in float32
 COMPRESSIONS = {1: "none", 5: "lzw", 8: "deflate", 32946: "deflate"}  # by the number that a TIFF has for it
 
 
@@ -31,7 +31,7 @@ class NoSuchBand(ValueError):
     """`bands` names one that the tiles do not have."""
 
 
-class Layout(NamedTuple):
+class TileFormat(NamedTuple):
     """What all tiles of a batch have in common."""
 
     bands: int
@@ -43,8 +43,8 @@ class Layout(NamedTuple):
         return f"{self.bands} bands of {self.height}x{self.width} {self.dtype}"
 
 
-def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = checks.together) -> Callable[..., Any]:
-    """Make the check for one implementation, which calls `then` with read_batch's arguments in one form.
+def checker(arrays: str, limits: Mapping[str, Any], unchecked: Callable[..., Any] = checks.together) -> Callable[..., Any]:
+    """Make the check for one implementation, which calls `unchecked` with read_batch's arguments in one form.
 
     The form: paths as a list of str, bands as a tuple of int, scale as float. Whether there are such bands, and what the
     limits are about, is known when a tile is opened.
@@ -56,7 +56,7 @@ def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = c
     def read_batch(
         tiles: Sequence[str | os.PathLike[str]], bands: Sequence[int] = BANDS, scale: float = SCALE, workers: int = 1
     ) -> tuple[list[str], tuple[int, ...], float, int]:
-        return then(_paths(tiles), _bands(bands), _scale(scale), _workers(workers))
+        return unchecked(_paths(tiles), _bands(bands), _scale(scale), _workers(workers))
 
     return read_batch  # by this name, Python's own message about a missing argument names the operation
 
@@ -74,7 +74,7 @@ def unsupported(
 
     dtype: the batch's. compression: the tiles', "none", "deflate" or "lzw" for example.
     """
-    checks.require_float32(dtype)
+    checks.dtype_name(dtype, ("float32",))
     if len(tiles_shape) != 4 or min(tiles_shape) < 1:
         raise ValueError(f"tiles must have a shape (N, C, H, W) without zeros, not {tiles_shape}")
     _, count, height, width = tiles_shape
@@ -97,20 +97,20 @@ def evident(bands: int, height: int, width: int) -> bool:
     return 1 < bands != height == width > 4
 
 
-def check_tile(path: str, layout: Layout, first: str, known: Layout | None, bands: tuple[int, ...]) -> None:
+def check_tile(path: str, tile_format: TileFormat, first: str, known: TileFormat | None, bands: tuple[int, ...]) -> None:
     """Raise BadTile for a tile that is unlike the first of its batch, NoSuchBand where the first has no such bands.
 
-    known: the layout of the first tile, None for that tile itself.
+    known: the format of the first tile, None for that tile itself.
     """
-    if layout == known:
+    if tile_format == known:
         return
-    if min(layout[:3]) < 1:
+    if min(tile_format[:3]) < 1:
         raise damaged(path)
-    if layout.dtype not in PIXELS:
-        raise BadTile(f"tile {path} has pixels of {layout.dtype}, not {' or '.join(PIXELS)}")
+    if tile_format.dtype not in PIXELS:
+        raise BadTile(f"tile {path} has pixels of {tile_format.dtype}, not {' or '.join(PIXELS)}")
     if known is not None:
-        raise BadTile(f"tile {path} has {layout}, unlike the first tile, {first}, which has {known}")
-    require_bands(bands, layout.bands, f"tile {path}")
+        raise BadTile(f"tile {path} has {tile_format}, unlike the first tile, {first}, which has {known}")
+    require_bands(bands, tile_format.bands, f"tile {path}")
 
 
 def require_bands(bands: tuple[int, ...], count: int, whose: str) -> None:
@@ -183,8 +183,8 @@ def _scale(scale: Any) -> float:
     number = isinstance(scale, Real)
     if not number:
         raise TypeError(f"scale must be a positive number, not {scale!r}")
-    if not LEAST <= scale <= MOST:  # so is not a number
-        words = f"from {LEAST:.3g} to {MOST:.3g}" if scale > 0 else "a positive number"
+    if not MIN_SCALE <= scale <= MAX_SCALE:  # so is not a number
+        words = f"from {MIN_SCALE:.3g} to {MAX_SCALE:.3g}" if scale > 0 else "a positive number"
         raise ValueError(f"scale must be {words}, not {scale!r}")
     return float(scale)
 

@@ -22,7 +22,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 
 from impls.contract import CURES, Unavailable
-from impls.read_batch.arguments import PIXELS, Layout, check_tile, named
+from impls.read_batch.arguments import PIXELS, TileFormat, check_tile, named
 
 ARRAY, INDEX = "tiles.npy", "tiles.json"
 File = tuple[int, int, int]  # device, inode and time of change: another file has others
@@ -54,7 +54,7 @@ def pack(folder: str | os.PathLike[str]) -> Path:
     if not names:
         raise ValueError(f"folder {folder} holds no tiles: no file below it is called .tif")
     first = str(folder / names[0])
-    known = tifffiles.layout(named(first, tifffiles.pixels))
+    known = tifffiles.tile_format(named(first, tifffiles.pixels))
     check_tile(first, known, first, None, (1,))
     (folder / INDEX).unlink(missing_ok=True)  # without it the array counts for nothing, should this be interrupted
     stamps = []
@@ -65,7 +65,7 @@ def pack(folder: str | os.PathLike[str]) -> Path:
             path = str(folder / name)
             stamps.append(_look(path)[0])
             tile = named(path, tifffiles.pixels)
-            check_tile(path, tifffiles.layout(tile), first, known, (1,))
+            check_tile(path, tifffiles.tile_format(tile), first, known, (1,))
             file.write(np.ascontiguousarray(tile).data)
     with _replacing(folder / INDEX) as file:
         file.write(json.dumps({"names": names, "stamps": stamps}).encode())
@@ -85,7 +85,7 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
         unfinished.unlink(missing_ok=True)
 
 
-def find(tiles: list[str], bands: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, Layout]:
+def find(tiles: list[str], bands: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, TileFormat]:
     """The packed array that holds these tiles, the row of each, and what they have in common.
 
     Raises FileNotFoundError, NotPacked, or NoSuchBand. Every file is looked at, and none is opened.
@@ -95,9 +95,9 @@ def find(tiles: list[str], bands: tuple[int, ...]) -> tuple[np.ndarray, np.ndarr
     packed = _open(folder, *files)
     rows = np.array([_row(path, stamp, folder, packed) for path, (stamp, _) in zip(tiles, looks, strict=True)])
     _, count, height, width = packed.array.shape
-    layout = Layout(count, height, width, packed.array.dtype.name)
-    check_tile(tiles[0], layout, tiles[0], None, bands)
-    return packed.array, rows, layout
+    tile_format = TileFormat(count, height, width, packed.array.dtype.name)
+    check_tile(tiles[0], tile_format, tiles[0], None, bands)
+    return packed.array, rows, tile_format
 
 
 def _look(path: str) -> tuple[tuple[int, int], int]:

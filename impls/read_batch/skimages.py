@@ -9,7 +9,7 @@ import numpy as np
 from skimage.io import imread
 
 from impls.read_batch import tiff, tifffiles  # noqa: F401  # tifffiles: tifffile reads underneath, and is as silent
-from impls.read_batch.arguments import Layout, evident, require_compression
+from impls.read_batch.arguments import TileFormat, evident, require_compression
 
 DESCRIPTION, SOFTWARE = 270, 305
 PRIVATE = 32768  # tags from here on have a meaning to one program
@@ -24,8 +24,8 @@ MEANING = re.compile(
 PROGRAMS = re.compile(rb"[^!-~]*(SI\.|PerkinElmer|Philips|ScanOutputManager)|.*Ventana", re.DOTALL)
 
 
-def pixels(path: str) -> tuple[np.ndarray, int, Layout]:
-    """A tile as skimage.io gives it, the axis that holds its bands, and its layout.
+def pixels(path: str) -> tuple[np.ndarray, int, TileFormat]:
+    """A tile as skimage.io gives it, the axis that holds its bands, and its format.
 
     Raises what tiff.check() and skimage do, and NotImplementedError where skimage.io would not read the tile alone, or its
     array would not show the axis; callers go through arguments.named().
@@ -39,7 +39,7 @@ def pixels(path: str) -> tuple[np.ndarray, int, Layout]:
     _require_alone(path, found)
     array = imread(path)
     axis = {(bands, height, width): 0, (height, width, bands): 2}[array.shape]
-    return array, axis, Layout(bands, height, width, array.dtype.name)
+    return array, axis, TileFormat(bands, height, width, array.dtype.name)
 
 
 def _require_alone(path: str, found: tiff.Image) -> None:

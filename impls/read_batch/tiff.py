@@ -15,7 +15,7 @@ from operator import add, lt
 from struct import Struct, unpack
 from typing import NamedTuple
 
-from impls.read_batch.arguments import COMPRESSIONS, Layout, require_compression
+from impls.read_batch.arguments import COMPRESSIONS, TileFormat, require_compression
 
 WIDTH, HEIGHT, BITS, COMPRESSION, OFFSETS, SAMPLES = 256, 257, 258, 259, 273, 277
 ROWS, COUNTS, PLANAR, FORMAT = 278, 279, 284, 339
@@ -32,7 +32,7 @@ FORMATS = {1: "uint", 2: "int", 3: "float"}
 # Others: the densest known is zstd, which has four bytes for a block of 128 KiB that are alike.
 DENSITY = {"none": 1, "deflate": 1032, "lzw": 2560}
 DENSEST = 32768
-MOST_DIRECTORIES = 32  # that GDAL may find behind the first: images at half the size, a quarter and so on, and their masks
+MAX_DIRECTORIES = 32  # that GDAL may find behind the first: images at half the size, a quarter and so on, and their masks
 START = 4096  # bytes that are read first, which is all of the header where it lies at the beginning
 Entry = tuple[int, int, int, int]  # of a directory: type, how many, the value or its place, bytes
 Header = tuple[tuple[int, bytes], ...]
@@ -88,7 +88,7 @@ class Strips(NamedTuple):
     bytes lie there the strips lie alike. size: bytes that the file has at least.
     """
 
-    layout: Layout
+    tile_format: TileFormat
     order: str
     together: bool
     rows: int
@@ -201,9 +201,9 @@ def strips(file: int) -> Strips:
         raise NotImplementedError("stored in blocks: only strips are supported")
     require_compression(image.compression, "none")
     (form,) = set(image.formats)  # of all bands the same
-    layout = Layout(image.bands, image.height, image.width, f"{FORMATS[form]}{image.bits}")
+    tile_format = TileFormat(image.bands, image.height, image.width, f"{FORMATS[form]}{image.bits}")
     header, size = (*image.header, *parts.header), max(image.size, parts.size)
-    return Strips(layout, image.order, image.together, image.rows, parts.offsets, header, size)
+    return Strips(tile_format, image.order, image.together, image.rows, parts.offsets, header, size)
 
 
 def _image(file: _File, texts: tuple[int, ...] = (), all_directories: bool = False) -> Image:
@@ -294,8 +294,8 @@ def _further(file: _File, form: _Form, entries: dict[int, Entry], following: int
     while following:
         _, following, end = _entries(file, form, following)
         last, count = max(last, end), count + 1
-        if count > MOST_DIRECTORIES:
-            raise NotImplementedError(f"over {MOST_DIRECTORIES} images behind the first: only fewer are supported")
+        if count > MAX_DIRECTORIES:
+            raise NotImplementedError(f"over {MAX_DIRECTORIES} images behind the first: only fewer are supported")
     return last
 
 

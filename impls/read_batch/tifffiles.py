@@ -8,7 +8,7 @@ import numpy as np
 import tifffile
 
 from impls.read_batch import tiff
-from impls.read_batch.arguments import Layout, require_compression
+from impls.read_batch.arguments import TileFormat, require_compression
 
 # What tifffile logs about a tile goes to standard error where no program has set up logging.
 logging.getLogger("tifffile").addHandler(logging.NullHandler())
@@ -28,7 +28,7 @@ def pixels(path: str) -> np.ndarray:
     return array[:, 0, :, :, 0] if array.shape[4] == 1 else array[0, 0].transpose(2, 0, 1)
 
 
-def layout(array: np.ndarray) -> Layout:
+def tile_format(array: np.ndarray) -> TileFormat:
     """What pixels() returned, as what tiles of a batch have in common."""
     bands, height, width = array.shape
-    return Layout(bands, height, width, array.dtype.name)
+    return TileFormat(bands, height, width, array.dtype.name)

@@ -14,8 +14,8 @@ SIDE, CLASSES = 28, 10
 LISTS = ("parameters", "exp_avg", "exp_avg_sq")
 
 
-def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = checks.together) -> Callable[..., Any]:
-    """Make the check for one implementation, which calls `then` with train_step's arguments, lists as lists."""
+def checker(arrays: str, limits: Mapping[str, Any], unchecked: Callable[..., Any] = checks.together) -> Callable[..., Any]:
+    """Make the check for one implementation, which calls `unchecked` with train_step's arguments, lists as lists."""
     if arrays != "numpy":
         raise ValueError(f'arrays must be "numpy": train_step takes NumPy arrays, not those of {arrays}')
     checks.require_limits(limits, "network", "dtype")
@@ -43,12 +43,12 @@ def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = c
             if (found := tuple(array.shape for array in given)) != expected:
                 raise ValueError(f"{name} of the {network} network must have shapes {expected}, not {found}")
         every = [(f"{name}[{i}]", array) for name, given in lists.items() for i, array in enumerate(given)]
-        checks.require_apart((array.ctypes.data, array.nbytes, name) for name, array in every)
+        checks.require_no_overlap((array.ctypes.data, array.nbytes, name) for name, array in every)
         _require_images(images, labels)
         if limits and (reason := checks.outside(limits, {"network": network, "dtype": "float32"})):
             raise NotImplementedError(reason)
         step, lr, *_ = adam.numbers(step, lr)
-        return then(network, *lists.values(), np.ascontiguousarray(images), np.ascontiguousarray(labels), step, lr)
+        return unchecked(network, *lists.values(), np.ascontiguousarray(images), np.ascontiguousarray(labels), step, lr)
 
     return train_step  # by this name, Python's own message about a missing argument names the operation
 
@@ -56,7 +56,7 @@ def checker(arrays: str, limits: Mapping[str, Any], then: Callable[..., Any] = c
 def unsupported(limits: Mapping[str, Any], network: str, dtype: Any = "float32") -> str | None:
     """Say in words which argument is outside `limits`, or None. Raises as a call would for arguments nobody supports."""
     shapes(network)
-    checks.require_float32(dtype)
+    checks.dtype_name(dtype, ("float32",))
     return checks.outside(limits, {"network": network, "dtype": "float32"})
 
 

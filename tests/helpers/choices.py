@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.workloads import random_problems
-from impls.conv2d import choice, tables
+from impls.conv2d import choice, measurements
 
 PROBLEMS = random_problems.generate(60, seed=7)
 
@@ -19,4 +19,4 @@ needs_compiled = pytest.mark.skipif(not COMPILED, reason="the Cython kernels are
 
 
 def asked(problem):
-    return tables.problem(problem.input_shape, problem.weight_shape, **problem.arguments)
+    return measurements.problem(problem.input_shape, problem.weight_shape, **problem.arguments)

@@ -12,7 +12,7 @@ import pytest
 import impls
 from impls.conv2d import arguments
 
-loops = impls.load("cpu.loops").function.__wrapped__
+loops = impls.load("cpu.loops").unchecked
 with mock.patch.object(arguments, "compiled", None):
     in_python = arguments.checker("numpy", {}, loops)
 

@@ -13,7 +13,7 @@ import impls
 from benchmarks.commands import tune
 from benchmarks.workloads import random_problems
 from benchmarks.workloads.problems import Problem
-from impls.conv2d import choice, tables
+from impls.conv2d import arguments, choice, measurements, rules
 
 HERE = "Maker 1 2"
 
@@ -24,7 +24,11 @@ def table(tmp_path, monkeypatch):
 
     For a table of another processor the key goes on with that and a date.
     """
-    caches = (tables._tables, tables.nearest, choice.function)
+
+    def forget():
+        measurements._all.cache_clear()
+        measurements.nearest.cache_clear()
+        arguments.dispatcher.clear()
 
     def put(entries):
         made = [
@@ -40,16 +44,14 @@ def table(tmp_path, monkeypatch):
             for (instructions, count, *more), problems in entries.items()
         ]
         (tmp_path / "auto.toml").write_text("".join(map(tune._text, made)))
-        for cache in caches:
-            cache.cache_clear()
+        forget()
 
-    monkeypatch.setattr(tables, "TABLE", tmp_path / "auto.toml")
+    monkeypatch.setattr(measurements, "FILE", tmp_path / "auto.toml")
     monkeypatch.setattr(choice, "instruction_set", lambda: "avx9")
-    monkeypatch.setattr(tables, "processor", lambda: HERE)
+    monkeypatch.setattr(measurements, "processor", lambda: HERE)
     put({})
     yield put
-    for cache in caches:
-        cache.cache_clear()
+    forget()
 
 
 def entry(input, weight, us, **settings):
@@ -83,14 +85,14 @@ def test_the_nearest_measured_problem_decides(table, shapes, settings, name, run
 def test_the_nearer_counts_for_more():
     """Channels halved, and doubled twice; who is missing counts as LATE."""
     near, far = (
-        tables.measured(entry([1, c, 9, 9], [8, c, 3, 3], times))
+        measurements.measured(entry([1, c, 9, 9], [8, c, 3, 3], times))
         for c, times in [(32, {"cpu.shift": 1.0, "cpu.fft": 1.5}), (256, {"cpu.fft": 2.0, "cpu.windows": 2.5})]
     )
-    known = tables.Known((far, near))
-    alike, expected = known.expect(tables.problem((1, 64, 9, 9), (8, 64, 3, 3)))
+    known = measurements.Known((far, near))
+    alike, expected = known.expect(measurements.problem((1, 64, 9, 9), (8, 64, 3, 3)))
     assert alike == (near, far)
     assert list(expected) == ["cpu.fft", "cpu.shift", "cpu.windows"]
-    assert expected["cpu.shift"] < tables.LATE**0.5 < (expected["cpu.windows"] / 1.25**0.5)
+    assert expected["cpu.shift"] < measurements.LATE**0.5 < (expected["cpu.windows"] / 1.25**0.5)
     assert known.expect(near.problem) == ((near,), {"cpu.shift": 1.0, "cpu.fft": pytest.approx(1.5)})
 
 
@@ -101,11 +103,13 @@ def test_all_that_was_measured_decides_and_what_was_measured_itself_alone(seed, 
     ridges, pairs = pytest.importorskip("sklearn.kernel_ridge"), pytest.importorskip("sklearn.metrics.pairwise")
     names = ["cpu.shift", "cpu.fft", "cpu.torch", "cpu.loops"]
     times = [{name: 10 ** chance.uniform(-6, -5) for name in names} for _ in range(count)]
-    every = [tables.measured(tune._entry(p.label, t)) for p, t in zip(random_problems.draw(count, seed), times, strict=True)]
-    known, other = tables.Known(tuple(every)), asked(random_problems.draw(1, seed + 1)[0])
+    every = [
+        measurements.measured(tune._entry(p.label, t)) for p, t in zip(random_problems.draw(count, seed), times, strict=True)
+    ]
+    known, other = measurements.Known(tuple(every)), asked(random_problems.draw(1, seed + 1)[0])
     assume(other not in [one.problem for one in every])
     alike, expected = known.expect(other)
-    assert len(alike) == min(count, tables.ALIKE)
+    assert len(alike) == min(count, measurements.ALIKE)
     taken = np.log([[one.behind(name) for name in expected] for one in every])
     problems = [one.problem for one in every]
 
@@ -113,17 +117,17 @@ def test_all_that_was_measured_decides_and_what_was_measured_itself_alone(seed, 
         near, linear = (
             pair([of(one) for one in some], [of(one) for one in problems], **more)
             for pair, of, more in (
-                (pairs.laplacian_kernel, tables.place, {"gamma": 1}),
-                (pairs.linear_kernel, tables.unfilled, {}),
+                (pairs.laplacian_kernel, measurements.place, {"gamma": 1}),
+                (pairs.linear_kernel, measurements.unfilled, {}),
             )
         )
-        return near + tables.TREND * linear
+        return near + measurements.TREND_VARIANCE * linear
 
-    ridge = ridges.KernelRidge(alpha=tables.UNCERTAIN, kernel="precomputed")
+    ridge = ridges.KernelRidge(alpha=measurements.NOISE_VARIANCE, kernel="precomputed")
     ridge.fit(covariance(problems), taken - taken.mean(axis=0))
     logarithms = ridge.predict(covariance([other]))[0] + taken.mean(axis=0)
     assert np.log(list(expected.values())) == pytest.approx(logarithms, abs=1e-9)
-    torch = tables.CAUTION if other.flops > tables.SMALL else 1
+    torch = measurements.TORCH_SHARE if other.flops > measurements.MAX_SMALL_FLOPS else 1
     order = [late * (torch if name == "cpu.torch" else 1) for name, late in expected.items()]
     assert order == sorted(order)
     for one in every:
@@ -134,11 +138,11 @@ def test_a_problem_in_the_place_of_another_is_not_that_problem():
     """Strides that differ in their order, of one product: whoever decides alone must be the problem itself."""
     times = {"cpu.shift": 1.0, "cpu.fft": 1.5}
     one, other = (
-        tables.measured(entry([1, 8, 9, 9], [8, 8, 3, 3], times, stride=list(s), padding=1)) for s in ((1, 2), (2, 1))
+        measurements.measured(entry([1, 8, 9, 9], [8, 8, 3, 3], times, stride=list(s), padding=1)) for s in ((1, 2), (2, 1))
     )
-    assert tables.Known((one, other)).expect(other.problem)[0] == (other,)
-    assert tables.Known((one,)).expect(other.problem)[1]["cpu.fft"] == pytest.approx(1.5)
-    assert tables.Known((one,)).expect(one.problem._replace(dtype="float64"))[0] == (one,)
+    assert measurements.Known((one, other)).expect(other.problem)[0] == (other,)
+    assert measurements.Known((one,)).expect(other.problem)[1]["cpu.fft"] == pytest.approx(1.5)
+    assert measurements.Known((one,)).expect(one.problem._replace(dtype="float64"))[0] == (one,)
 
 
 def test_torch_is_left_for_those_alone_who_should_be_faster_by_more_than_a_little(table):
@@ -180,11 +184,11 @@ def no_room(*_):
 @pytest.mark.parametrize("convolve", [impls.conv2d, impls.load("cpu.auto")], ids=["impls.conv2d", "cpu.auto"])
 def test_who_finds_no_room_for_his_patches_leaves_it_to_the_next(table, monkeypatch, convolve):
     table({("avx9", 1): [entry([*X.shape], [*W.shape], {"im2col.strided": 1.0, "cpu.windows": 2.0, "cpu.shift": 3.0})]})
-    monkeypatch.setattr(choice, "threads", lambda: 1)
+    monkeypatch.setattr(arguments, "thread_count", lambda: 1)
     monkeypatch.setattr("impls.conv2d.geometry.require_patches", no_room)
     assert impls.explain(X, W).implementation.name == "im2col.strided"
     assert np.array_equal(convolve(X, W), impls.load("cpu.shift")(X, W))
-    monkeypatch.setattr(choice, "others", lambda *_: iter([no_room, no_room]))
+    monkeypatch.setattr(choice, "best_first", lambda *_: iter([no_room, no_room]))
     with pytest.raises(MemoryError, match="no room for patches"):
         convolve(X, W)
 
@@ -193,8 +197,8 @@ def test_with_numpy_alone_there_is_somebody_who_needs_no_patches(table, monkeypa
     numpy = ("im2col.strided", "cpu.shift_matmul")
     there = choice._load
     monkeypatch.setattr(choice, "_load", lambda name: there(name) if name in numpy else "it is gone")
-    for rule in choice.RULES:
-        monkeypatch.setattr(choice, "_kind", lambda *_, rule=rule: rule)
+    for rule in rules.RULES:
+        monkeypatch.setattr(rules, "kind", lambda *_, rule=rule: rule)
         found = impls.explain((1, 64, 56, 56), (64, 64, 7, 7))
         assert {found.implementation.name, *(other.name for other in found.others)} == {*numpy}
 
@@ -209,7 +213,7 @@ def test_who_cannot_compute_it_is_passed_over(table):
 def test_the_nearest_number_of_threads(table, monkeypatch, threads, nearest):
     by = {1: "cpu.shift", 4: "cpu.windows"}
     table({("avx9", count): [entry([1, 8, 32, 32], [8, 8, 3, 3], {name: 1.0})] for count, name in by.items()})
-    monkeypatch.setattr(choice, "threads", lambda: threads)
+    monkeypatch.setattr(arguments, "thread_count", lambda: threads)
     assert impls.explain((1, 8, 32, 32), (8, 8, 3, 3)).implementation.name == by[nearest]
 
 
@@ -226,11 +230,11 @@ def test_the_nearest_number_of_threads(table, monkeypatch, threads, nearest):
 )
 @pytest.mark.parametrize("turn", [1, -1])
 def test_the_table_of_this_processor_or_of_its_maker(table, monkeypatch, there, nearest, turn):
-    monkeypatch.setattr(choice, "threads", lambda: 1)
+    monkeypatch.setattr(arguments, "thread_count", lambda: 1)
     layers = {("avx9", count, processor, date): [LAYER] for processor, count, date in there[::turn]}
     table({("neon", 1): [LAYER], **layers})
     found = impls.explain((1, 64, 56, 56), (64, 64, 3, 3), padding=1)
-    assert found.table.processor == nearest
+    assert found.measurements.processor == nearest
     assert ("measured on box, which has another processor (avx9, " in str(found)) == (nearest != HERE)
 
 
@@ -250,17 +254,17 @@ def test_a_processor_by_what_linux_tells(monkeypatch, tmp_path, text, name):
     file = tmp_path / "cpuinfo"
     if text is not None:
         file.write_text(text)
-    monkeypatch.setattr(tables, "CPU", file)
+    monkeypatch.setattr(measurements, "CPU", file)
     monkeypatch.setattr("platform.processor", lambda: "what Python says")
-    assert tables.processor.__wrapped__() == name
+    assert measurements.processor.__wrapped__() == name
 
 
 @pytest.mark.parametrize("there", [{}, {("neon", 1): [LAYER]}, {("avx9", 1): []}])
 def test_a_rule_where_nothing_was_measured(table, there):
     table(there)
     found = impls.explain((1, 1, 64, 64), (1, 1, 3, 3))
-    assert (found.alike, found.table) == ((), None)
-    assert found.implementation.name in choice.RULES["few channels"]
+    assert (found.alike, found.measurements) == ((), None)
+    assert found.implementation.name in rules.RULES["few channels"]
     assert "by rule: few channels; nothing was measured with avx9" in str(found)
 
 
@@ -409,9 +413,9 @@ WITHOUT_KERNELS = {"n1c6h99w99k6r3s3t3": "small layer"}
 )
 def test_which_rule_holds(label, kind):
     problem = asked(Problem.parse(label))
-    assert choice._kind(problem, "avx2") == kind
-    assert choice._kind(problem, None) == WITHOUT_KERNELS.get(label, kind)
-    assert choice._kind(problem, "avx512") == WITH_WIDE_VECTORS.get(label, kind)
+    assert rules.kind(problem, "avx2") == kind
+    assert rules.kind(problem, None) == WITHOUT_KERNELS.get(label, kind)
+    assert rules.kind(problem, "avx512") == WITH_WIDE_VECTORS.get(label, kind)
 
 
 @pytest.mark.parametrize("problem", PROBLEMS, ids=lambda problem: problem.label)
@@ -463,9 +467,9 @@ BIAS = np.ones(1, np.float32)
 
 @pytest.mark.parametrize("shape", [3, "abc", [[1.0], [2.0]], (1, 1.5, 5, 5)])
 def test_what_is_neither_an_array_nor_a_shape_is_refused(shape):
-    for name, arguments in (("input", (shape, W)), ("weight", (X, shape)), ("bias", (X, W, shape))):
+    for name, called in (("input", (shape, W)), ("weight", (X, shape)), ("bias", (X, W, shape))):
         with pytest.raises(TypeError, match=f"{name} must be an array, or its shape in integers, not "):
-            impls.explain(*arguments)
+            impls.explain(*called)
 
 
 @pytest.mark.parametrize(("microseconds", "text"), [(999.4, "999 us"), (999.7, "1 ms"), (1234, "1.23 ms")])

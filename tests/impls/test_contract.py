@@ -183,7 +183,7 @@ def test_importing_and_listing_need_numpy_alone():
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "reason"),
+    ("name", "settings", "reason"),
     [
         ("cpu.scipy_convolve2d", {}, None),
         ("cpu.scipy_convolve2d", {"stride": (1, 1), "dilation": [1, 1], "padding": "same"}, None),
@@ -194,18 +194,18 @@ def test_importing_and_listing_need_numpy_alone():
         ("cpu.shift", {"stride": 3, "dilation": 2, "padding": 1}, None),
     ],
 )
-def test_unsupported(name, arguments, reason):
+def test_unsupported(name, settings, reason):
     try:
         loaded = impls.load(name)
     except impls.Unavailable as missing:
         pytest.skip(str(missing))
     for dtype in ("float32", "float64", np.dtype("float32")):
-        assert loaded.unsupported(X.shape, W.shape, dtype=dtype, **arguments) == reason
+        assert loaded.unsupported(X.shape, W.shape, dtype=dtype, **settings) == reason
     if reason is None:
-        loaded(X, W, **arguments)
+        loaded(X, W, **settings)
         return
     with pytest.raises(NotImplementedError) as caught:
-        loaded(X, W, **arguments)
+        loaded(X, W, **settings)
     assert str(caught.value) == reason
 
 
@@ -241,6 +241,31 @@ def test_limits_of_any_argument(limits, problem, reason):
     assert wrap("mine.some", conv2d).unsupported(X.shape, weight, **problem) == reason
 
 
+@pytest.mark.parametrize(
+    ("operation", "shapes"),
+    [
+        ("adam_step", [(5,)]),
+        ("conv2d", [X.shape, W.shape]),
+        ("conv2d_backward", [(1, 2, 3, 3), X.shape, W.shape]),
+        ("conv_transpose2d", [X.shape, W.shape]),
+        ("preprocess", [(9, 9), (3, 3)]),
+        ("read_batch", [(1, 4, 9, 9)]),
+        ("train_step", ["perceptron"]),
+    ],
+)
+def test_a_dtype_has_one_meaning_however_it_is_given(operation, shapes):
+    def function(*arguments):
+        return arguments
+
+    function.__name__ = operation
+    loaded = wrap("mine.own", implementation(device="cpu", family="f", summary="s")(function))
+    for dtype in ("float32", np.float32, np.dtype("float32"), X.dtype):
+        assert loaded.unsupported(*shapes, dtype=dtype) is None
+    for dtype in ("float16", np.float16, np.dtype("float16")):
+        with pytest.raises(TypeError, match=r"^dtype must be float32.*, not float16"):
+            loaded.unsupported(*shapes, dtype=dtype)
+
+
 # Functions from elsewhere
 
 
@@ -253,7 +278,8 @@ def test_wrap_takes_a_decorated_function():
     mine = wrap("mine.echo", conv2d)
     assert (mine.name, mine.operation, mine.device, mine.family) == ("mine.echo", "conv2d", "cpu", "windows")
     assert (mine.summary, mine.arrays, mine.limits) == ("what it was given", "numpy", {})
-    assert mine.function.__doc__ == "Give back."
+    assert mine.function.__doc__ == mine.unchecked.__doc__ == "Give back."
+    assert mine.unchecked(1, "two") == (1, "two")  # as it is called, without a check
     # The arguments arrive checked and in one form.
     image, weight, bias, *settings = mine(X, W, padding="same", stride=[1, 1])
     assert (image is X, weight is W, bias) == (True, True, None)
@@ -302,7 +328,7 @@ def test_a_new_folder_is_an_operation(copy):
     (copy / "scale/cpu").mkdir(parents=True)
     (copy / "scale/arguments.py").write_text(
         "from impls.checks import together\n\n\n"
-        "def checker(arrays, limits, then=together):\n    return lambda value, by=2: then(value, by)\n"
+        "def checker(arrays, limits, unchecked=together):\n    return lambda value, by=2: unchecked(value, by)\n"
     )
     (copy / "scale/cpu/plain.py").write_text(
         "from impls.contract import implementation\n\n\n"

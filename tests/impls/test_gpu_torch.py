@@ -138,11 +138,11 @@ def test_in_the_other_direction_cudnn_is_set_for_the_call_alone(operation, befor
     if operation == "conv_transpose2d":
         real = torch.nn.functional.conv_transpose2d
         monkeypatch.setattr("torch.nn.functional.conv_transpose2d", spy)
-        function.function.__wrapped__(*arrays, None, (1, 1), (1, 1), (0, 0), 2, (1, 1))
+        function.unchecked(*arrays, None, (1, 1), (1, 1), (0, 0), 2, (1, 1))
     else:
         real = torch.ops.aten.convolution_backward
         monkeypatch.setattr(torch.ops.aten, "convolution_backward", spy)
-        function.function.__wrapped__(*arrays, (1, 1), ((1, 1), (1, 1)), (1, 1), 2)
+        function.unchecked(*arrays, (1, 1), ((1, 1), (1, 1)), (1, 1), 2)
     ((enabled, benchmark, precision, deterministic),) = within
     assert (enabled, benchmark, deterministic) == (True, False, True)
     assert precision != "tf32"

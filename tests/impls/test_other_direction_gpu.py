@@ -34,7 +34,7 @@ class OnTheCpu:
             return on_numpy(self.function, *arrays, **settings)
         # Its own checks would refuse tensors that are not on a CUDA device.
         checked = self.arguments.checker("numpy", {})(*arrays, **settings)
-        output = self.function.function.__wrapped__(*(tensor(a) if isinstance(a, np.ndarray) else a for a in checked))
+        output = self.function.unchecked(*(tensor(a) if isinstance(a, np.ndarray) else a for a in checked))
         return tuple(part.numpy() for part in output) if isinstance(output, tuple) else output.numpy()
 
 

@@ -11,5 +11,5 @@ from impls.contract import implementation
 @implementation(device="cpu", family="passes", summary="Cython: the NumPy lines of cpu.numpy, compiled as they are")
 def adam_step(parameter, gradient, exp_avg, exp_avg_sq, step, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8):
     """Update parameter and both moments in place by one step of Adam."""
-    compiled = _cython_adam_untyped.adam_step.__wrapped__
+    compiled = _cython_adam_untyped.adam_step.unchecked
     compiled(parameter, gradient, exp_avg, exp_avg_sq, step, lr, beta1, beta2, eps)

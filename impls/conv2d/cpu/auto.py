@@ -5,25 +5,21 @@ here by measured problems, the alike ones above all: impls/conv2d/choice.py, aut
 the implementation that is picked. Picking takes a microsecond or two for shapes seen before.
 """
 
-import contextlib
 import functools
 import itertools
 
+from impls import checks
 from impls.contract import implementation
 from impls.conv2d import arguments, choice
 
 
-def _picking(exact, by_rule, compute):
-    """Say by whom calls that were checked before are computed, without the lines below."""
-    compute.pick = functools.partial(choice.function, exact, by_rule)
-    return compute
-
-
 @implementation(device="cpu", family="auto", summary="the fastest for the problem, by measurement or rule")
-@functools.partial(_picking, False, False)
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
-    return _compute(False, False, input, weight, bias, stride, padding, dilation, groups)
+    return _first_with_room(False, False, input, weight, bias, stride, padding, dilation, groups)
+
+
+pick = functools.partial(choice.pick, False, False)
 
 
 def convolve(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, exact=False, by_rule=False):
@@ -31,20 +27,24 @@ def convolve(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1
     return _checked[bool(exact), bool(by_rule)](input, weight, bias, stride, padding, dilation, groups)
 
 
-def _compute(exact, by_rule, input, weight, bias, stride, padding, dilation, groups):
-    """With what is picked or, where there is no room for what it lays out, with the next best that finds room."""
-    fields = exact, by_rule, input.shape, weight.shape, stride, padding, dilation, groups, input.dtype, choice.threads()
-    try:
-        return choice.function(*fields)(input, weight, bias, stride, padding, dilation, groups)
-    except MemoryError:
-        for function in choice.others(*fields):
-            with contextlib.suppress(MemoryError):
-                return function(input, weight, bias, stride, padding, dilation, groups)
-        raise
+def _first_with_room(exact, by_rule, input, weight, bias, stride, padding, dilation, groups):
+    """By the fastest that has room for what it lays out. Raises the fastest's MemoryError where none has."""
+    shapes, dtype, threads = (input.shape, weight.shape), checks.dtype_name(input.dtype), arguments.thread_count()
+    errors = []
+    for unchecked in choice.best_first(exact, by_rule, *shapes, stride, padding, dilation, groups, dtype, threads):
+        try:
+            return unchecked(input, weight, bias, stride, padding, dilation, groups)
+        except MemoryError as error:
+            errors.append(error.with_traceback(None))  # which would keep what was laid out
+    raise errors[0]
 
 
-# A check for each, which calls on: one that gave the arguments back would take longer than finding what was picked.
 _checked = {
-    (exact, by_rule): arguments.checker("numpy", {}, _picking(exact, by_rule, functools.partial(_compute, exact, by_rule)))
+    (exact, by_rule): arguments.checker(
+        "numpy",
+        {},
+        functools.partial(_first_with_room, exact, by_rule),
+        functools.partial(choice.pick, exact, by_rule),
+    )
     for exact, by_rule in itertools.product((False, True), repeat=2)
 }

@@ -11,4 +11,4 @@ from impls.contract import implementation
 @implementation(device="cpu", family="direct", summary="Cython: the Python loops of cpu.loops, compiled as they are")
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
-    return _cython_untyped.conv2d.__wrapped__(input, weight, bias, stride, padding, dilation, groups)
+    return _cython_untyped.conv2d.unchecked(input, weight, bias, stride, padding, dilation, groups)

@@ -13,7 +13,7 @@ from impls.contract import implementation
 from impls.conv2d import geometry
 from impls.conv2d.arguments import output_shape
 
-LEAST = np.finfo(np.float64).eps  # of a tap that SciPy takes: NI_Correlate in scipy/ndimage/src/ni_filters.c
+MIN_TAP = np.finfo(np.float64).eps  # of a tap that SciPy takes: NI_Correlate in scipy/ndimage/src/ni_filters.c
 
 
 @implementation(
@@ -24,7 +24,7 @@ LEAST = np.finfo(np.float64).eps  # of a tap that SciPy takes: NI_Correlate in s
 )
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
-    if not np.all((abs(weight) > LEAST) | (weight == 0)) or not np.isfinite(input).all():
+    if not np.all((abs(weight) > MIN_TAP) | (weight == 0)) or not np.isfinite(input).all():
         return geometry.by_definition(input, weight, bias, stride, padding, dilation, groups)
     image = geometry.pad(input, padding)
     output = np.zeros(output_shape(input.shape, weight.shape, stride, padding, dilation), input.dtype)

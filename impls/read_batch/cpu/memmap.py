@@ -9,7 +9,7 @@ import numpy as np
 
 from impls.contract import implementation
 from impls.read_batch import packing
-from impls.read_batch.reading import in_threads, shape
+from impls.read_batch.batch import in_threads, shape
 
 
 @implementation(
@@ -20,8 +20,8 @@ from impls.read_batch.reading import in_threads, shape
 )
 def read_batch(tiles, bands=(4, 3, 2), scale=4000.0, workers=1):
     """Read N tiles into a batch (N, len(bands), H, W) of clip(x / scale, 0, 1)."""
-    packed, rows, layout = packing.find(tiles, bands)
-    batch, wanted = np.empty(shape(len(tiles), bands, layout), np.float32), np.array(bands) - 1
+    packed, rows, tile_format = packing.find(tiles, bands)
+    batch, wanted = np.empty(shape(len(tiles), bands, tile_format), np.float32), np.array(bands) - 1
 
     def some(begin, stop):
         values = batch[begin:stop]

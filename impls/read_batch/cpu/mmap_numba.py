@@ -10,7 +10,7 @@ from numba import njit
 
 from impls.contract import implementation
 from impls.read_batch import packing
-from impls.read_batch.reading import in_threads, shape
+from impls.read_batch.batch import in_threads, shape
 
 
 @njit(cache=True, nogil=True)
@@ -32,8 +32,8 @@ def _normalise(packed, rows, bands, factor, batch):
 )
 def read_batch(tiles, bands=(4, 3, 2), scale=4000.0, workers=1):
     """Read N tiles into a batch (N, len(bands), H, W) of clip(x / scale, 0, 1)."""
-    packed, rows, layout = packing.find(tiles, bands)
-    batch, wanted, factor = np.empty(shape(len(tiles), bands, layout), np.float32), np.array(bands), 1 / scale
+    packed, rows, tile_format = packing.find(tiles, bands)
+    batch, wanted, factor = np.empty(shape(len(tiles), bands, tile_format), np.float32), np.array(bands), 1 / scale
 
     def some(begin, stop):
         _normalise(packed, rows[begin:stop], wanted, factor, batch[begin:stop])

@@ -11,8 +11,8 @@ import rasterio
 
 from impls.contract import implementation
 from impls.read_batch import tiff
-from impls.read_batch.arguments import Layout
-from impls.read_batch.reading import fill
+from impls.read_batch.arguments import TileFormat
+from impls.read_batch.batch import fill
 
 
 @implementation(device="cpu", family="library", summary="rasterio reads the bands, NumPy clips and scales")
@@ -22,7 +22,7 @@ def read_batch(tiles, bands=(4, 3, 2), scale=4000.0, workers=1):
     def read(path, place):
         tiff.check(path, all_directories=True)  # GDAL looks for masks in the others
         with rasterio.open(tiff.local(path), driver="GTiff") as tile:  # GDAL would take any other format as well
-            values = place(Layout(tile.count, tile.height, tile.width, tile.dtypes[0]))
+            values = place(TileFormat(tile.count, tile.height, tile.width, tile.dtypes[0]))
             values[:] = np.clip(tile.read(list(bands)) / scale, 0, 1)
 
     return fill(read, tiles, bands, workers)

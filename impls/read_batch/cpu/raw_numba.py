@@ -16,7 +16,7 @@ from numba import njit
 from impls.contract import implementation
 from impls.read_batch import tiff
 from impls.read_batch.arguments import damaged
-from impls.read_batch.reading import fill
+from impls.read_batch.batch import fill
 
 GAP = 16384  # bytes that are rather read than jumped over: as long as a second call takes
 
@@ -41,7 +41,7 @@ def _plan(strips, bands):
 
     The ranges lie side by side in memory, so that this is as large as what is read, however far apart they are in the file.
     """
-    count, height, width, dtype = strips.layout
+    count, height, width, dtype = strips.tile_format
     size = np.dtype(dtype).itemsize
     step = size * (count if strips.together else 1)
     offsets, wanted = np.array(strips.offsets, np.int64), np.array(bands)[:, None] - 1
@@ -78,7 +78,7 @@ class _Reader:
             self.ranges.append(([into], begin, len(into)))
             filled += len(into)
         self.header = [(bytes_read[place : place + len(data)], data) for place, data in header]
-        self.low, self.high = (0, -1) if strips.layout.dtype == "uint8" else (0, 1) if strips.order == "<" else (1, 0)
+        self.low, self.high = (0, -1) if strips.tile_format.dtype == "uint8" else (0, 1) if strips.order == "<" else (1, 0)
 
     def read(self, file):
         """Read a tile; False where it is cut short or its strips may lie elsewhere."""
@@ -104,13 +104,13 @@ def read_batch(tiles, bands=(4, 3, 2), scale=4000.0, workers=1):
             reader = getattr(kept, "reader", None)
             if reader is None or not reader.read(file):
                 strips = tiff.strips(file)
-                place(strips.layout)  # refuses what is no part of this batch, before anything is made for it
+                place(strips.tile_format)  # refuses what is no part of this batch, before anything is made for it
                 reader = kept.reader = _Reader(strips, bands)
                 if not reader.read(file):
                     raise damaged(path)
         finally:
             os.close(file)
-        values = place(reader.strips.layout)
+        values = place(reader.strips.tile_format)
         _normalise(reader.memory, reader.starts, reader.step, reader.low, reader.high, factor, values)
 
     return fill(read, tiles, bands, workers)

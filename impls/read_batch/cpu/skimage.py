@@ -10,7 +10,7 @@ import numpy as np
 
 from impls.contract import implementation
 from impls.read_batch import skimages
-from impls.read_batch.reading import fill
+from impls.read_batch.batch import fill
 
 
 @implementation(
@@ -24,8 +24,8 @@ def read_batch(tiles, bands=(4, 3, 2), scale=4000.0, workers=1):
     wanted = np.array(bands) - 1
 
     def read(path, place):
-        tile, axis, layout = skimages.pixels(path)
-        values = place(layout)
+        tile, axis, tile_format = skimages.pixels(path)
+        values = place(tile_format)
         values[:] = np.clip(np.moveaxis(tile, axis, 0)[wanted] / scale, 0, 1)
 
     return fill(read, tiles, bands, workers)

@@ -9,7 +9,7 @@ import torch
 
 from impls.contract import implementation
 from impls.read_batch import skimages
-from impls.read_batch.reading import fill
+from impls.read_batch.batch import fill
 
 
 @implementation(
@@ -22,8 +22,8 @@ def read_batch(tiles, bands=(4, 3, 2), scale=4000.0, workers=1):
     """Read N tiles into a batch (N, len(bands), H, W) of clip(x / scale, 0, 1)."""
 
     def read(path, place):
-        tile, axis, layout = skimages.pixels(path)
-        values, pixels = torch.from_numpy(place(layout)), torch.from_numpy(tile)
+        tile, axis, tile_format = skimages.pixels(path)
+        values, pixels = torch.from_numpy(place(tile_format)), torch.from_numpy(tile)
         for target, band in zip(values, bands, strict=True):
             target.copy_(pixels.select(axis, band - 1))
         values.div_(scale).clamp_(0, 1)

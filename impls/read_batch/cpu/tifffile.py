@@ -9,7 +9,7 @@ import numpy as np
 
 from impls.contract import implementation
 from impls.read_batch import tifffiles
-from impls.read_batch.reading import fill
+from impls.read_batch.batch import fill
 
 
 @implementation(
@@ -24,7 +24,7 @@ def read_batch(tiles, bands=(4, 3, 2), scale=4000.0, workers=1):
 
     def read(path, place):
         tile = tifffiles.pixels(path)
-        values = place(tifffiles.layout(tile))
+        values = place(tifffiles.tile_format(tile))
         np.divide(tile[wanted], scale, out=values, dtype=np.float32)
         np.clip(values, 0, 1, out=values)
 

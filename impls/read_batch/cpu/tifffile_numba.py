@@ -9,7 +9,7 @@ from numba import njit
 
 from impls.contract import implementation
 from impls.read_batch import tifffiles
-from impls.read_batch.reading import fill
+from impls.read_batch.batch import fill
 
 
 @njit(cache=True, nogil=True)
@@ -34,6 +34,6 @@ def read_batch(tiles, bands=(4, 3, 2), scale=4000.0, workers=1):
 
     def read(path, place):
         tile = tifffiles.pixels(path)
-        _normalise(tile, wanted, factor, place(tifffiles.layout(tile)))
+        _normalise(tile, wanted, factor, place(tifffiles.tile_format(tile)))
 
     return fill(read, tiles, bands, workers)

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 from impls.contract import implementation
 from impls.read_batch import tifffiles
 from impls.read_batch.arguments import check_tile, named
-from impls.read_batch.reading import fill, shape
+from impls.read_batch.batch import fill, shape
 
 PART = 32  # tiles that come from a process at a time: its usual batch
 
@@ -28,9 +28,9 @@ class _Tiles(Dataset):
         """The tile's values, and its layout as a row of numbers."""
         path = self.paths[i]
         tile = named(path, tifffiles.pixels)
-        layout = tifffiles.layout(tile)
-        check_tile(path, layout, path, None, self.bands)
-        shape(len(self.paths), self.bands, layout)  # refuses what the parts would not fit into
+        tile_format = tifffiles.tile_format(tile)
+        check_tile(path, tile_format, path, None, self.bands)
+        shape(len(self.paths), self.bands, tile_format)  # refuses what the parts would not fit into
         values = np.clip(tile[np.array(self.bands) - 1] / self.scale, 0, 1).astype(np.float32)
         return torch.from_numpy(values), torch.tensor([*tile.shape, tile.itemsize])
 
@@ -57,7 +57,7 @@ def read_batch(tiles, bands=(4, 3, 2), scale=4000.0, workers=1):
         failure = error.with_traceback(None)
 
     def read(path, place):
-        place(tifffiles.layout(tifffiles.pixels(path)))
+        place(tifffiles.tile_format(tifffiles.pixels(path)))
 
     fill(read, tiles, bands, 1)  # raises for the first bad tile what every implementation raises for it
     raise failure

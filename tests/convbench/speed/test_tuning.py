@@ -30,7 +30,7 @@ from convbench.cli.main import main
 from convbench.speed import goals, measure, times_file
 from convbench.speed import tuning as tune_command
 from convbench.suite import ask as suite
-from impls.conv2d import choice, tables
+from impls.conv2d import choice, measurements
 
 
 @given(st.integers(0, 1000))
@@ -46,7 +46,7 @@ def write(tmp_path, monkeypatch, times, threads=1, instructions="avx9", processo
     monkeypatch.setattr(tuning, "SETTINGS", tmp_path / "tune.toml")
     (tmp_path / "tune.toml").write_text(f'table = "{tmp_path / "auto.toml"}"\n')
     monkeypatch.setattr(choice, "instruction_set", lambda: instructions)
-    monkeypatch.setattr(tables, "processor", lambda: processor)
+    monkeypatch.setattr(measurements, "processor", lambda: processor)
     (tmp_path / "times.json").write_text(json.dumps(times))
     about = {"machine": "box", "commit": "01234567", "date": "2026-11-21"}
     (said,) = tuning.write_choice({"times": str(tmp_path / "times.json"), "threads": threads, **about})
@@ -118,12 +118,12 @@ def test_what_is_measured_is_of_sets_drawn_and_named_once_each(monkeypatch):
 
 
 def test_the_committed_table_can_be_read():
-    there = tomllib.loads(tables.TABLE.read_text(encoding="utf-8"))["table"] if tables.TABLE.is_file() else []
+    there = tomllib.loads(measurements.FILE.read_text(encoding="utf-8"))["table"] if measurements.FILE.is_file() else []
     keys = [(each["instruction_set"], each["processor"], each["threads"]) for each in there]
     assert len(set(keys)) == len(keys)
     known = set(impls.names("conv2d", device="cpu")) - {"cpu.auto"}
     for one in itertools.chain.from_iterable(each["problems"] for each in there):
-        measured = tables.measured(one)
+        measured = measurements.measured(one)
         assert set(measured.times) <= known
         assert list(measured.times.values()) == sorted(measured.times.values())
 
@@ -260,7 +260,7 @@ def test_tuning_goes_on_where_it_was_stopped_and_writes_the_table(project):
     (made,) = tomllib.loads(table.read_text())["table"]
     assert made["commit"] == measured
     key = made["instruction_set"], made["processor"], made["threads"]
-    assert key == (choice.instruction_set(), tables.processor(), 1)
+    assert key == (choice.instruction_set(), measurements.processor(), 1)
     assert {name for one in made["problems"] for name in one["us"]} <= {"cpu.cython_direct", "cpu.cython_packed"}
 
 

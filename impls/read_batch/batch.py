@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from impls import checks
-from impls.read_batch.arguments import Layout, check_tile, named
+from impls.read_batch.arguments import TileFormat, check_tile, named
 
-Place = Callable[[Layout], np.ndarray]
+Place = Callable[[TileFormat], np.ndarray]
 
 
 class Batch:
@@ -21,20 +21,20 @@ class Batch:
 
     def __init__(self, tiles: list[str], bands: tuple[int, ...]) -> None:
         self.tiles, self.bands = tiles, bands
-        self.layout: Layout | None = None
+        self.tile_format: TileFormat | None = None
         self.values = np.empty(0, np.float32)
 
-    def place(self, i: int, layout: Layout) -> np.ndarray:
+    def place(self, i: int, tile_format: TileFormat) -> np.ndarray:
         """Where the values of tile i go, of shape (len(bands), H, W), after the check that it belongs to the batch."""
-        check_tile(self.tiles[i], layout, self.tiles[0], self.layout, self.bands)
-        if self.layout is None:
-            self.layout, self.values = layout, np.empty(shape(len(self.tiles), self.bands, layout), np.float32)
+        check_tile(self.tiles[i], tile_format, self.tiles[0], self.tile_format, self.bands)
+        if self.tile_format is None:
+            self.tile_format, self.values = tile_format, np.empty(shape(len(self.tiles), self.bands, tile_format), np.float32)
         return self.values[i]
 
 
-def shape(count: int, bands: tuple[int, ...], layout: Layout) -> tuple[int, int, int, int]:
+def shape(count: int, bands: tuple[int, ...], tile_format: TileFormat) -> tuple[int, int, int, int]:
     """The shape of a batch of so many tiles. Raises MemoryError, with both numbers, where it would not fit."""
-    found = count, len(bands), layout.height, layout.width
+    found = count, len(bands), tile_format.height, tile_format.width
     checks.require_memory(4 * math.prod(found), f"a batch of shape {found}")
     return found
 
@@ -42,8 +42,8 @@ def shape(count: int, bands: tuple[int, ...], layout: Layout) -> tuple[int, int,
 def fill(read: Callable[[str, Place], None], tiles: list[str], bands: tuple[int, ...], workers: int) -> np.ndarray:
     """The batch (N, len(bands), H, W) of float32 that read(path, place) fills, one tile a call.
 
-    read says place(layout), gets the part of the batch that is the tile's, and fills it. Where it fails, the error names the
-    tile, in the same words whoever reads; of several bad tiles the first.
+    read calls place(tile_format), gets the part of the batch that is the tile's, and fills it. Where it fails, the error
+    names the tile, in the same words whatever reads it; of several bad tiles the first.
     """
     batch = Batch(tiles, bands)
 

@@ -21,20 +21,39 @@ from impls import checks, contract
 from impls.checks import Pair
 from impls.conv2d import arguments
 
-TABLE = Path(__file__).parent / "cpu" / "auto.toml"
+FILE = Path(__file__).parent / "cpu" / "auto.toml"
 MEASURED = "float32"  # the dtype of all measurements
 ALIKE = 5  # measured problems that an explanation names
-UNCERTAIN = 0.10  # the variance of one measurement, beside 1 of all that differs from problem to problem
-LATE = 3.0  # times the fastest: what counts for who took longer, or was not sampled for that
-TREND = 0.1  # the variance of what a unit of unfilled() changes on all problems, however far apart they are
-SMALL = 40_000_000  # FLOPs up to which torch's way to its kernel is a good part of its time; beyond it CAUTION counts,
-# of what torch is expected to take: who beats it by less may well not, and nobody wants to be slower than torch.
-CAUTION = 0.94
+NOISE_VARIANCE = 0.10  # the variance of one measurement, beside 1 of all that differs from problem to problem
+LATE = 3.0  # times the fastest: what counts for one that took longer, or was not sampled for that
+TREND_VARIANCE = 0.1  # the variance of what a unit of unfilled() changes on all problems, however different they are
+MAX_SMALL_FLOPS = 40_000_000  # up to which torch's way to its kernel is a good part of its time
+# Of the time that torch is expected to take for more FLOPs, the share that counts: an implementation that should be faster by
+# less may well be slower, and a pick should never be slower than torch.
+TORCH_SHARE = 0.94
 # Taps of all channels up to which the caches hold tiles and weights of a kernel that Winograd's transforms take in pieces.
-DEEP = 4000
+MAX_CACHED_TAPS = 4000
 LANES = 16  # of the widest vectors, and of two with AVX2
 TILE = 4  # output pixels of a side of a tile of Winograd's
 CPU = Path("/proc/cpuinfo")
+# What a unit of each feature of a problem counts in its distance from others (place()): fitted to the measurements of the
+# first tables, each problem being picked for by all the others (docs/auto.md, "Tuning"). Most features are powers of two.
+FEATURE_WEIGHTS = {
+    "channels": 0.10,
+    "outputs": 0.29,
+    "groups": 0.04,
+    "pixels": 0.085,
+    "columns": 0.03,
+    "taps": 0.09,
+    "stride": 0.20,
+    "dilation": 0.28,
+    "transformed": 0.19,  # Winograd's kernels can compute the one and not the other
+    "uncached": 0.25,
+    "1x1": 0.15,  # sums of their own in all implementations
+    "unblocked": 0.015,  # torch's blocks of channels fit the one and not the other
+    "depthwise": 0.045,
+}
+CHANNEL_BLOCK = 8  # channels that torch's library (oneDNN) computes together
 # What Linux calls maker, family and model of a processor, of Intel's kind and of Arm's.
 IDENTITY = ("vendor_id", "cpu family", "model", "CPU implementer", "CPU architecture", "CPU part")
 
@@ -62,7 +81,7 @@ class Problem(NamedTuple):
     def transformed(self) -> bool:
         """Whether cpu.cython_winograd computes it with far fewer products: not 3x3 with wider strides than dilation."""
         kernel = self.weight[2:]
-        if min(kernel) < 3 or (kernel == (3, 3) and min(arguments.apart(self.stride, self.dilation)) < 1):
+        if min(kernel) < 3 or (kernel == (3, 3) and min(arguments.dilation_by_stride(self.stride, self.dilation)) < 1):
             return False
         return arguments.outside(_transforms(), self.weight, self.stride, self.dilation, self.groups, self.dtype) is None
 
@@ -114,33 +133,31 @@ def measured(entry: Mapping[str, Any]) -> Measured:
 
 
 def place(problem: Problem) -> list[float]:
-    """What decides who is fastest, on scales on which problems that are 1 apart have e times less to do with each other.
-
-    The weights were found by having each measured problem picked for by all the others: docs/auto.md.
-    """
+    """What decides which is fastest, on scales on which problems that are 1 apart have e times less to do with each other."""
     n, _, p, q = problem.output
     outputs, channels, r, s = problem.weight
     pieced = problem.transformed and (r, s) != (3, 3)
-    return [
-        0.10 * math.log2(channels),
-        0.29 * math.log2(outputs / problem.groups),
-        0.04 * math.log2(problem.groups),
-        0.085 * math.log2(max(1, n) * p * q),
-        0.03 * math.log2(q),
-        0.09 * math.log2(r * s),
-        0.20 * math.log2(math.prod(problem.stride)),
-        0.28 * math.log2(math.prod(problem.dilation)),
-        0.19 * problem.transformed,  # Winograd's kernels can compute the one and not the other
-        0.25 * (pieced and max(0, math.log2(channels * r * s / DEEP))),
-        0.15 * (r == s == 1),  # sums of their own in all implementations
-        0.015 * (channels % 8 != 0),  # torch's blocks of channels fit the one and not the other
-        0.045 * (channels == outputs // problem.groups == 1),
-    ]
+    features = {
+        "channels": math.log2(channels),
+        "outputs": math.log2(outputs / problem.groups),
+        "groups": math.log2(problem.groups),
+        "pixels": math.log2(max(1, n) * p * q),
+        "columns": math.log2(q),
+        "taps": math.log2(r * s),
+        "stride": math.log2(math.prod(problem.stride)),
+        "dilation": math.log2(math.prod(problem.dilation)),
+        "transformed": problem.transformed,
+        "uncached": pieced and max(0, math.log2(channels * r * s / MAX_CACHED_TAPS)),
+        "1x1": r == s == 1,
+        "unblocked": channels % CHANNEL_BLOCK != 0,
+        "depthwise": channels == outputs // problem.groups == 1,
+    }
+    return [FEATURE_WEIGHTS[name] * value for name, value in features.items()]
 
 
 def unfilled(problem: Problem) -> list[float]:
     """What whole blocks hold over what is asked for, in powers of two: lanes along a row of the output and along output
-    channels, pixels of Winograd's tiles. Who works in such blocks takes so much longer, whatever the problem.
+    channels, pixels of Winograd's tiles. What works in such blocks takes so much longer, whatever the problem.
     """
     lanes = problem.output[3], problem.weight[0] // problem.groups
     return [*(_spare(count, LANES) for count in lanes), untiled(problem)]
@@ -151,8 +168,8 @@ def untiled(problem: Problem) -> float:
 
     With a dilation, outputs that see pixels next to each other's are as many apart, and have tiles of their own.
     """
-    steps = arguments.apart(problem.stride, problem.dilation)
-    return sum(_spare(count, TILE * max(1, round(step))) for count, step in zip(problem.output[2:], steps, strict=True))
+    ratios = arguments.dilation_by_stride(problem.stride, problem.dilation)
+    return sum(_spare(count, TILE * max(1, round(ratio))) for count, ratio in zip(problem.output[2:], ratios, strict=True))
 
 
 def _spare(count: int, block: int) -> float:
@@ -162,9 +179,9 @@ def _spare(count: int, block: int) -> float:
 @dataclass(frozen=True)
 class Known:
     """Measured problems, and what they let expect of others: Gaussian process regression, also called kriging, of the
-    logarithms of how many times as long as the fastest everybody took (Rasmussen and Williams, Gaussian Processes for Machine
-    Learning, MIT Press 2006, algorithm 2.1), with measurements as uncertain as UNCERTAIN and covariance exp(-distance)
-    between the problems' places plus, for the line that goes through all of them, TREND times the product of what they leave
+    logarithms of how many times as long as the fastest each took (Rasmussen and Williams, Gaussian Processes for Machine
+    Learning, MIT Press 2006, algorithm 2.1), with measurements of NOISE_VARIANCE and covariance exp(-distance) between the
+    problems' places plus, for the line that goes through all of them, TREND_VARIANCE times the product of what they leave
     unfilled (section 2.7 there).
     """
 
@@ -188,7 +205,7 @@ class Known:
         names = list(dict.fromkeys(name for one in self.problems for name in one.times))
         taken = np.log([[one.behind(name) for name in names] for one in self.problems])
         covariance = np.array([self._covariance(*one) for one in zip(self._places, self._unfilled, strict=True)])
-        covariance += UNCERTAIN * np.eye(len(taken))
+        covariance += NOISE_VARIANCE * np.eye(len(taken))
         mean = taken.mean(axis=0)
         return names, mean, np.linalg.solve(covariance, taken - mean)
 
@@ -198,12 +215,12 @@ class Known:
 
     def _covariance(self, there: Any, left: Any) -> np.ndarray:
         """Of a problem at a place that leaves so much unfilled with each measured one."""
-        return np.exp(-self._distances(there)) + TREND * self._unfilled @ left
+        return np.exp(-self._distances(there)) + TREND_VARIANCE * self._unfilled @ left
 
     def expect(self, problem: Problem) -> tuple[tuple[Measured, ...], dict[str, float]]:
-        """The measured problems most like another, and how many times as long as the fastest everybody should take on it.
+        """The measured problems most like another, and how many times as long as the fastest each should take on it.
 
-        The nearest and the least come first, torch though somebody is expected to be a little faster if the problem is not
+        The nearest and the fastest come first, torch though another is expected to be a little faster if the problem is not
         small. A problem that was itself measured decides alone.
         """
         if one := self._itself.get(problem._replace(dtype=MEASURED)):
@@ -213,12 +230,12 @@ class Known:
         names, mean, drawn = self._fit
         shares = self._covariance(there, unfilled(problem))
         expected = dict(zip(names, np.exp(mean + shares @ drawn).tolist(), strict=True))
-        torch = CAUTION if problem.flops > SMALL else 1
+        torch = TORCH_SHARE if problem.flops > MAX_SMALL_FLOPS else 1
         return alike, dict(sorted(expected.items(), key=lambda one: one[1] * (torch if one[0] == "cpu.torch" else 1)))
 
 
 @dataclass(frozen=True)
-class Table:
+class Measurements:
     """What was measured with one instruction set, processor and number of threads, and where."""
 
     instruction_set: str
@@ -235,31 +252,31 @@ ARGUMENTS = ("input", "weight", "stride", "padding", "dilation", "groups")
 
 
 @functools.lru_cache(maxsize=1)
-def _tables() -> tuple[Table, ...]:
+def _all() -> tuple[Measurements, ...]:
     """All that was measured; nothing where the file is not there."""
-    if not TABLE.is_file():
+    if not FILE.is_file():
         return ()
-    content = tomllib.loads(TABLE.read_text(encoding="utf-8"))
+    content = tomllib.loads(FILE.read_text(encoding="utf-8"))
     return tuple(
-        Table(**{name: entry[name] for name in ABOUT}, known=Known(tuple(map(measured, entry["problems"]))))
+        Measurements(**{name: entry[name] for name in ABOUT}, known=Known(tuple(map(measured, entry["problems"]))))
         for entry in content.get("table", ())
     )
 
 
 @functools.lru_cache(maxsize=64)
-def nearest(instructions: str | None, threads: int) -> Table | None:
-    """The table of an instruction set that holds best here, None where there is none.
+def nearest(instructions: str | None, threads: int) -> Measurements | None:
+    """The measurements with an instruction set that hold best here, None where there are none.
 
     This processor's before one by the same maker, since torch's libraries ask who made it, and that before any other's; of
     these whose number of threads is nearest, and of several the newest.
     """
     here = processor()
 
-    def fit(table: Table) -> tuple[bool, bool, float, str]:
-        maker = table.processor.split(" ")[0] == here.split(" ")[0]
-        return table.processor == here, maker, -abs(math.log2(table.threads / threads)), table.date
+    def fit(one: Measurements) -> tuple[bool, bool, float, str]:
+        maker = one.processor.split(" ")[0] == here.split(" ")[0]
+        return one.processor == here, maker, -abs(math.log2(one.threads / threads)), one.date
 
-    fitting = [table for table in _tables() if table.instruction_set == instructions and table.known.problems]
+    fitting = [one for one in _all() if one.instruction_set == instructions and one.known.problems]
     return max(fitting, key=fit, default=None)
 
 
