@@ -76,74 +76,119 @@ def launch(input, weight, output, stride, before, dilation, dtype, load, store):
 
     load, store: elements that may be read and written at once where input and output begin.
     """
-    (_, channels, height, width), taps, (n, k, p, q) = input, weight[2:], output
-    itemsize = 8 if dtype == "float64" else 4
-    side, planes = WIDEST // itemsize, n * k
-    across = -(-q // side)  # threads for a row of outputs
-    heavy = math.prod(taps) >= HEAVY
-    live, span = (taps[0] - 1) * dilation[0] // stride[0] + 1, (side - 1) * stride[1] + (taps[1] - 1) * dilation[1] + 1
-    registers = (live * side + math.prod(taps) + span) * itemsize // 4  # for sums, taps and what is seen of a row
-    if registers > REGISTERS:
+    problem = _Problem(input, weight, output, stride, before, dilation, dtype, load, store)
+    if problem.registers > REGISTERS:
         return None
-    constants = {"LIVE": live, "SPAN_X": span}
-    constants |= {"TAPS_Y": taps[0], "STRIDE_Y": stride[0], "DILATION_Y": dilation[0]}
-    constants |= {"TAPS_X": taps[1], "STRIDE_X": stride[1], "DILATION_X": dilation[1]}
-    elements = max(math.prod(input), math.prod(weight), math.prod(output))
-    shapes = _shapes(across, planes, heavy)
-    group, _, lanes, images = shapes[0]
-    # What is counted: elements, those of the images of a group that has no more, and below the coordinates that are seen.
-    counted = elements + images * max(height * width, p * q)
-    far = max(padding + (size + live + side) * step for padding, size, step in zip(before, (p, q), stride, strict=True))
-    load, store = math.gcd(load, width), math.gcd(store, q)
-    shift = -before[1] % load  # from where `load` elements may be read at once to the strip's first pixel
-    parts, lines = -(-(shift + span) // side), live * stride[0]
-    pitch = max((lanes - 1) * stride[1] + parts, -(-(before[1] + shift + width) // side)) * side
-    apart = _apart(max(height, p) * pitch // side, lanes, stride[1])
-    # Rows of output that are whole pieces of 128 bits, and not too few, are best stored as they are made.
-    stored = load == store == side and q * itemsize >= STORED
-    fits = WARPS * (group // lanes) * apart * WIDEST <= SHARED and max(width // load, q // store) <= group
-    if images > 1 and group == WARP and k == channels and not stored and fits and before[0] < lines and far < 2**31:
-        constants |= {"GROUP": group, "GROUPS": WARPS, "IMAGES": images, "LANES": lanes, "TOP": before[0], "LEFT": before[1]}
-        constants |= {"HEIGHT": height, "WIDTH": width, "OUT_HEIGHT": p, "OUT_WIDTH": q}
-        constants |= {"LOAD": load, "SHIFT": shift, "STORE": store, "PITCH": pitch, "APART": apart}
-        blocks = -(-planes // (images * WARPS))
-        constants["INDEX"] = "int" if counted + blocks * WARPS * images < 2**31 else "long long"
-        kernel = raw_kernel(SMALL, "conv2d", dtype, **constants)
-        return kernel, (blocks,), (WARP, WARPS), (cupy.int64(planes), cupy.int32(k))
+    shapes = _shapes(-(-problem.output[3] // problem.side), problem.planes, math.prod(problem.taps) >= HEAVY)
+    return _launch_of_images(problem, shapes[0]) or _launch_of_strips(problem, shapes)
 
-    ahead = AHEAD if live < LONG else 2
-    for group, groups, lanes, images in shapes:
-        pitch = ((lanes - 1) * stride[1] + parts) * side
-        pieces, own = pitch // load, min(before[1] + shift, pitch) // load
-        # A block copies its own columns row by row, which begin where the memory's 128 bytes do; a warp what takes it least.
-        splits = [(own, min(lanes * stride[1] * side // load, pieces - own))]
-        splits = splits if group > WARP else [(0, count) for count in range(pieces + 1)]
-        _, sources, head, main = min(_copies(pieces, first, count, images, lines, group) for first, count in splits)
-        if ahead * groups * lines * images * pitch * itemsize <= SHARED and registers + sources <= REGISTERS:
-            break
-    else:
+
+class _Problem:
+    """What both kernels' launches take from a problem."""
+
+    def __init__(self, input, weight, output, stride, before, dilation, dtype, load, store):
+        (_, _, height, width), taps, (n, k, p, q) = input, weight[2:], output
+        self.input, self.output, self.taps = input, output, taps
+        self.stride, self.before, self.dilation, self.dtype = stride, before, dilation, dtype
+        self.itemsize = 8 if dtype == "float64" else 4
+        self.side = WIDEST // self.itemsize  # outputs of a thread, side by side
+        self.planes = n * k
+        self.live = (taps[0] - 1) * dilation[0] // stride[0] + 1  # rows of output that see a row of input
+        self.span = (self.side - 1) * stride[1] + (taps[1] - 1) * dilation[1] + 1  # columns that a thread's outputs see
+        # For sums, taps and what is seen of a row.
+        self.registers = (self.live * self.side + math.prod(taps) + self.span) * self.itemsize // 4
+        self.elements = max(math.prod(input), math.prod(weight), math.prod(output))
+        self.image = max(height * width, p * q)  # elements
+        self.load, self.store = math.gcd(load, width), math.gcd(store, q)
+        self.shift = -before[1] % self.load  # from where `load` elements may be read at once to the strip's first pixel
+        self.parts = -(-(self.shift + self.span) // self.side)  # of 128 bits, that a thread's outputs see
+        self.lines = self.live * stride[0]  # rows of input that are copied at a time
+
+    def constants(self, **more):
+        """The constants of a kernel's source."""
+        own = {"LIVE": self.live, "SPAN_X": self.span}
+        own |= {"TAPS_Y": self.taps[0], "STRIDE_Y": self.stride[0], "DILATION_Y": self.dilation[0]}
+        own |= {"TAPS_X": self.taps[1], "STRIDE_X": self.stride[1], "DILATION_X": self.dilation[1]}
+        own |= {"LOAD": self.load, "SHIFT": self.shift, "STORE": self.store}
+        return own | more
+
+
+def _launch_of_images(problem, shape):
+    """The launch of the kernel whose groups hold whole images; None where the other kernel suits them better."""
+    (_, channels, height, width), (_, k, p, q) = problem.input, problem.output
+    group, _, lanes, images = shape
+    side, stride, before = problem.side, problem.stride, problem.before
+    pitch = max((lanes - 1) * stride[1] + problem.parts, -(-(before[1] + problem.shift + width) // side)) * side
+    distance = _image_distance(max(height, p) * pitch // side, lanes, stride[1])
+    # Rows of output that are whole pieces of 128 bits, and not too few, are best stored as they are made.
+    stored = problem.load == problem.store == side and q * problem.itemsize >= STORED
+    fits = WARPS * (group // lanes) * distance * WIDEST <= SHARED
+    fits = fits and max(width // problem.load, q // problem.store) <= group and before[0] < problem.lines
+    reach = max(
+        padding + (size + problem.live + side) * step for padding, size, step in zip(before, (p, q), stride, strict=True)
+    )
+    if images == 1 or group != WARP or k != channels or stored or not fits or reach >= 2**31:
         return None
-    strips_x, deep = -(-q // (lanes * side)), -(-planes // images)
-    resident = MULTIPROCESSOR // (group * groups * (registers + sources + OTHERS))
-    if live < LONG:
+    blocks = -(-problem.planes // (images * WARPS))
+    # What is counted: elements, and those of the images of a group that has no more.
+    counted = problem.elements + images * problem.image + blocks * WARPS * images
+    constants = problem.constants(GROUP=group, GROUPS=WARPS, IMAGES=images, LANES=lanes, TOP=before[0], LEFT=before[1])
+    constants |= {"HEIGHT": height, "WIDTH": width, "OUT_HEIGHT": p, "OUT_WIDTH": q, "PITCH": pitch, "APART": distance}
+    constants["INDEX"] = _index_type(counted)
+    kernel = raw_kernel(SMALL, "conv2d", problem.dtype, **constants)
+    return kernel, (blocks,), (WARP, WARPS), (cupy.int64(problem.planes), cupy.int32(k))
+
+
+def _launch_of_strips(problem, shapes):
+    """The launch of the kernel that streams down strips of images; None where no shape of a block fits."""
+    (_, channels, height, width), (_, k, p, q) = problem.input, problem.output
+    ahead = AHEAD if problem.live < LONG else 2
+    found = _streaming_shape(problem, shapes, ahead)
+    if found is None:
+        return None
+    (group, groups, lanes, images), pitch, (sources, head, main) = found
+    strips_x, deep = -(-q // (lanes * problem.side)), -(-problem.planes // images)
+    resident = MULTIPROCESSOR // (group * groups * (problem.registers + sources + OTHERS))
+    if problem.live < LONG:
         tall = even(p, max(1, min(TALL, p * strips_x * deep * group // (WARP * BUSY))))
     else:
-        tall = _tall(p, strips_x * deep, multiprocessors(), resident * groups, live)
+        tall = _strip_rows(p, strips_x * deep, multiprocessors(), resident * groups, problem.live)
     strips_y = -(-p // tall)
     blocks = -(-strips_x * strips_y * deep // groups)
+    constants = problem.constants(GROUP=group, GROUPS=groups, IMAGES=images, LANES=lanes, PITCH=pitch, AHEAD=ahead)
+    constants |= {"HEAD": head, "MAIN": main, "RESIDENT": resident, "MULTIPLIER": k // channels}
+    below = (ahead + 2) * problem.lines  # rows of input that are counted beyond the last
     reach = (
-        (strips_y + 1) * tall * stride[0] + (ahead + 2) * lines + before[0],
-        (strips_x + 1) * lanes * side * stride[1] + pitch + before[1],
+        (strips_y + 1) * tall * problem.stride[0] + below + problem.before[0],
+        (strips_x + 1) * lanes * problem.side * problem.stride[1] + pitch + problem.before[1],
     )
     # Beyond the last row of the last image nothing is stored or read, but counted.
-    beyond = (tall + live) * q + (ahead + 2) * lines * width
-    counted = elements + images * max(height * width, p * q) + beyond + blocks * groups
-    constants |= {"INDEX": "int" if max(*reach, counted) < 2**31 else "long long", "GROUP": group, "GROUPS": groups}
-    constants |= {"IMAGES": images, "LANES": lanes, "PITCH": pitch, "AHEAD": ahead, "MULTIPLIER": k // channels}
-    constants |= {"LOAD": load, "SHIFT": shift, "HEAD": head, "MAIN": main, "STORE": store, "RESIDENT": resident}
-    numbers = (strips_x, strips_y, tall, height, width, k, p, q, *before)
-    kernel = raw_kernel(STREAM, "conv2d", dtype, **constants)
-    return kernel, (blocks,), (group, groups), (cupy.int64(planes), *map(cupy.int32, numbers))
+    beyond = (tall + problem.live) * q + below * width
+    constants["INDEX"] = _index_type(*reach, problem.elements + images * problem.image + beyond + blocks * groups)
+    numbers = (strips_x, strips_y, tall, height, width, k, p, q, *problem.before)
+    kernel = raw_kernel(STREAM, "conv2d", problem.dtype, **constants)
+    return kernel, (blocks,), (group, groups), (cupy.int64(problem.planes), *map(cupy.int32, numbers))
+
+
+def _streaming_shape(problem, shapes, ahead):
+    """The first shape whose copies fit in shared memory and registers, its pitch, and what _copies says; None if none."""
+    for shape in shapes:
+        group, groups, lanes, images = shape
+        pitch = ((lanes - 1) * problem.stride[1] + problem.parts) * problem.side
+        pieces, own = pitch // problem.load, min(problem.before[1] + problem.shift, pitch) // problem.load
+        # A block copies its own columns row by row, which begin where the memory's 128 bytes do; a warp what takes it least.
+        splits = [(own, min(lanes * problem.stride[1] * problem.side // problem.load, pieces - own))]
+        splits = splits if group > WARP else [(0, count) for count in range(pieces + 1)]
+        _, *copies = min(_copies(pieces, first, count, images, problem.lines, group) for first, count in splits)
+        size = ahead * groups * problem.lines * images * pitch * problem.itemsize
+        if size <= SHARED and problem.registers + copies[0] <= REGISTERS:
+            return shape, pitch, copies
+    return None
+
+
+def _index_type(*counts):
+    """The type in which all these can be counted."""
+    return "int" if max(counts) < 2**31 else "long long"
 
 
 def _shapes(across, planes, heavy):
@@ -164,7 +209,7 @@ def _shapes(across, planes, heavy):
 
 
 def _copies(pieces, head, main, images, lines, group):
-    """How many pieces a thread copies and how many places they come from, where `main` from `head` on are copied row by row.
+    """Pieces that a thread copies, places they come from, head, main, where `main` from `head` on are copied row by row.
 
     What is left over of all rows and images is dealt out together.
     """
@@ -172,20 +217,20 @@ def _copies(pieces, head, main, images, lines, group):
     return by_row * lines + rest, by_row + rest, head, main
 
 
-def _apart(least, lanes, step):
-    """The least distance of images in shared memory, in parts of 128 bits, at which eight threads meet in the fewest banks.
+def _image_distance(minimum, lanes, step):
+    """The minimum distance of images in shared memory, in parts of 128 bits, at which eight threads meet in the fewest banks.
 
     lanes: threads of an image, each `step` parts from the one before it. A multiprocessor serves eight such parts at a time.
     """
 
-    def met(apart):
-        banks = [(thread // lanes * apart + thread % lanes * step) % 8 for thread in range(8)]
+    def met(distance):
+        banks = [(thread // lanes * distance + thread % lanes * step) % 8 for thread in range(8)]
         return max(map(banks.count, banks))
 
-    return min(range(least, least + 8), key=met)
+    return min(range(minimum, minimum + 8), key=met)
 
 
-def _tall(rows, others, multiprocessors, resident, live):
+def _strip_rows(rows, others, multiprocessors, resident, live):
     """The rows of a strip for which the busiest multiprocessor, with so many groups resident, has the fewest to sum.
 
     others: strips beside and behind each other. Of each, live - 1 rows are summed that are not stored.
