@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The kernels of cpu.cython_direct: threads here, sums along rows in _rows.h, _strips.h and _laid.h, across channels in _depthwise.h."""
+"""The kernels of cpu.cython_direct: threads here, sums along rows in _rows.h, 1x1 layers in _pointwise.h, across channels in _depthwise.h."""
 
 import numpy as np
 
@@ -13,80 +13,12 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 
-cdef extern from *:
-    """
-    #include "_scratch.h"
-    #include "_shape.h"
-    #define REAL float
-    #define SIZE 4
-    #define NAME(name) name##_float
-    #include "_vectors.h"
-    #include "_strips.h"
-    #include "_rows.h"
-    #include "_depthwise.h"
-    #undef REAL
-    #undef SIZE
-    #undef NAME
-    #define REAL double
-    #define SIZE 8
-    #define NAME(name) name##_double
-    #include "_vectors.h"
-    #include "_strips.h"
-    #include "_rows.h"
-    #include "_depthwise.h"
-    """
-    ctypedef struct Shape:
-        Py_ssize_t channels, height, width, outputs, out_height, out_width, taps_y, taps_x
-        Py_ssize_t stride_y, stride_x, dilation_y, dilation_x, top, left
-    void size_output(Shape*, Py_ssize_t, Py_ssize_t) nogil
-    Py_ssize_t team(const Shape*, Py_ssize_t, Py_ssize_t, Py_ssize_t) nogil
-    bint has_strips(const Shape*) nogil
-    bint has_several(const Shape*) nogil
-    bint has_one_tap(const Shape*, Py_ssize_t) nogil
-    Py_ssize_t one_tap_channels(const Shape*) nogil
-    void one_tap_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, bint, bint, Py_ssize_t*, float*) nogil
-    void one_tap_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, bint, bint, Py_ssize_t*, double*) nogil
-    bint has_columns(const Shape*, Py_ssize_t, bint, bint) nogil
-    bint lays_columns(const Shape*) nogil
-    void pack_columns_float(const Shape*, const float*, float*) nogil
-    void pack_columns_double(const Shape*, const double*, double*) nogil
-    void columns_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, bint, float*) nogil
-    void columns_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, bint, double*) nogil
-    Py_ssize_t pieces_float(const Shape*, Py_ssize_t, Py_ssize_t) nogil
-    Py_ssize_t pieces_double(const Shape*, Py_ssize_t, Py_ssize_t) nogil
-    Py_ssize_t work_float(const Shape*, Py_ssize_t) nogil
-    Py_ssize_t work_double(const Shape*, Py_ssize_t) nogil
-    void band_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, bint, Py_ssize_t*, float*) nogil
-    void band_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, bint, Py_ssize_t*, double*) nogil
-    Py_ssize_t depthwise_bands_float(const Shape*, Py_ssize_t, Py_ssize_t) nogil
-    Py_ssize_t depthwise_bands_double(const Shape*, Py_ssize_t, Py_ssize_t) nogil
-    Py_ssize_t depthwise_work_float(const Shape*, Py_ssize_t) nogil
-    Py_ssize_t depthwise_work_double(const Shape*, Py_ssize_t) nogil
-    Py_ssize_t depthwise_weights_float(const Shape*) nogil
-    Py_ssize_t depthwise_weights_double(const Shape*) nogil
-    void depthwise_transpose_float(const Shape*, const float*, Py_ssize_t, float*) nogil
-    void depthwise_transpose_double(const Shape*, const double*, Py_ssize_t, double*) nogil
-    void depthwise_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, const float*, float*) nogil
-    void depthwise_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, const double*, double*) nogil
-    void* scratch(size_t) nogil
-    Py_ssize_t apart(Py_ssize_t) nogil
-    enum:
-        VECTOR
-        MOST_OUTPUTS
-        POWER
-        LAID
-        AFAR
-    const char* INSTRUCTIONS
-
 empty, FLOAT, DOUBLE = np.empty, np.dtype(np.float32), np.dtype(np.float64)
 cdef Py_ssize_t UNASKED = checks.UNASKED
-cdef Py_ssize_t PAST = 8 << 20  # bytes of output, of which caches as they are today keep little
-cdef Py_ssize_t SHARE = 24  # outputs whose sums take longer than copying what they see
-cdef Py_ssize_t WEIGHTS = 1536 << 10  # bytes of weights that strips of an image read again and again, from a cache further away
 
 
 cdef inline int require_memory(Py_ssize_t count, what) except -1:
-    """checks.require_memory(), called where it would ask: a call of Python's takes as long as a tile."""
+    """checks.require_memory(), called where it would look at free memory: a call of Python's takes as long as a tile."""
     return checks.require_memory(count, what) or 0 if count > UNASKED else 0
 
 
@@ -95,8 +27,8 @@ def instruction_set():
     return INSTRUCTIONS.decode()
 
 
-VECTOR_BYTES = VECTOR
-REGISTERS = 32 if instruction_set() in ("avx512", "neon") else 16  # that hold a vector
+VECTOR_BYTES = VECTOR_SIZE
+REGISTERS = VECTOR_REGISTERS  # that hold a vector
 
 
 def threads():
@@ -121,10 +53,10 @@ cdef inline Py_ssize_t take_share(Shape* g, Py_ssize_t shares, Py_ssize_t job) n
 
 cdef inline void strip(
     const Shape* g, const floating* input, const floating* weight, bint packed, const floating* bias, floating* output,
-    Py_ssize_t groups, Py_ssize_t strips, Py_ssize_t shares, Py_ssize_t job, bint past, bint afar, Py_ssize_t* places, floating* copies,
+    Py_ssize_t groups, Py_ssize_t strips, Py_ssize_t shares, Py_ssize_t job, bint streamed, bint uncached, Py_ssize_t* places, floating* copies,
 ) noexcept nogil:
     """Strip job % strips of share job // strips % shares of the outputs, of a group of an image, the one of number job // strips // shares."""
-    cdef Py_ssize_t plane = g.out_height * g.out_width, tile = (VECTOR << POWER) // sizeof(floating)
+    cdef Py_ssize_t plane = g.out_height * g.out_width, tile = (VECTOR_SIZE << TILE_LOG2_VECTORS) // sizeof(floating)
     cdef Py_ssize_t image = job // strips // shares, at = job % strips, k, begin, end
     cdef Shape share = g[0]
     begin = plane * at // strips // tile * tile
@@ -135,14 +67,14 @@ cdef inline void strip(
     output += (image // groups * groups * g.outputs + k) * plane
     if floating is float:
         if packed:
-            columns_float(&share, input, weight, bias + k, output, begin, end, past, copies)
+            pointwise_packed_float(&share, input, weight, bias + k, output, begin, end, streamed, copies)
         else:
-            one_tap_float(&share, input, weight, bias + k, output, begin, end, past, afar, places, copies)
+            pointwise_float(&share, input, weight, bias + k, output, begin, end, streamed, uncached, places, copies)
     else:
         if packed:
-            columns_double(&share, input, weight, bias + k, output, begin, end, past, copies)
+            pointwise_packed_double(&share, input, weight, bias + k, output, begin, end, streamed, copies)
         else:
-            one_tap_double(&share, input, weight, bias + k, output, begin, end, past, afar, places, copies)
+            pointwise_double(&share, input, weight, bias + k, output, begin, end, streamed, uncached, places, copies)
 
 
 cdef inline void pack(const Shape* g, const floating* weight, floating* packed, Py_ssize_t shares, Py_ssize_t job) noexcept nogil:
@@ -150,32 +82,33 @@ cdef inline void pack(const Shape* g, const floating* weight, floating* packed, 
     cdef Shape share = g[0]
     cdef Py_ssize_t k = take_share(&share, shares, job)
     if floating is float:
-        pack_columns_float(&share, weight + k * g.channels, packed + k * g.channels)
+        pack_pointwise_float(&share, weight + k * g.channels, packed + k * g.channels)
     else:
-        pack_columns_double(&share, weight + k * g.channels, packed + k * g.channels)
+        pack_pointwise_double(&share, weight + k * g.channels, packed + k * g.channels)
 
 
 cdef int long_rows(
     const Shape* g, const floating* input, const floating* weight, const floating* bias, floating* output, Py_ssize_t images,
-    Py_ssize_t groups, Py_ssize_t threads, bint past,
+    Py_ssize_t groups, Py_ssize_t threads, bint streamed,
 ) except -1:
-    """Fill the output where images are one long row: has_one_tap. Jobs are strips of some outputs of an image.
+    """Fill the output where images are one long row: is_pointwise. Jobs are strips of some outputs of an image.
 
     Where there are few, and threads cannot have images of their own, they have outputs of their own, at most: strips are of unlike
     lengths, and each further share of the outputs has their pixels copied once more.
     """
-    cdef Py_ssize_t plane = g.out_height * g.out_width, tile = (VECTOR << POWER) // sizeof(floating), some = one_tap_channels(g)
-    cdef Py_ssize_t columns = max(tile, LAID // (some * sizeof(floating)) // tile * tile), strips = (plane + columns - 1) // columns
-    cdef Py_ssize_t shares = g.outputs * g.channels * sizeof(floating) // WEIGHTS, jobs = images * groups * strips, job
+    cdef Py_ssize_t plane = g.out_height * g.out_width, tile = (VECTOR_SIZE << TILE_LOG2_VECTORS) // sizeof(floating), some = pointwise_channels(g)
+    cdef Py_ssize_t columns = max(tile, IM2COL_TILES_BYTES // (some * sizeof(floating)) // tile * tile), strips = (plane + columns - 1) // columns
+    cdef Py_ssize_t shares = g.outputs * g.channels * sizeof(floating) // MAX_SHARE_WEIGHT_BYTES, jobs = images * groups * strips, job
     if images * groups % threads > 0 and jobs < 4 * threads:
         shares = max(shares, min(threads, (4 * threads + jobs - 1) // jobs))
         if shares > threads:
             shares = (shares + threads - 1) // threads * threads
-    shares = max(1, min(shares, g.outputs // MOST_OUTPUTS))
-    cdef bint afar = images * groups * g.channels * g.height * g.width * sizeof(floating) > AFAR
-    cdef bint packed = has_columns(g, images, afar, threads == 1), lays = lays_columns(g) if packed else True
-    cdef Py_ssize_t size = apart((plane // strips + tile) * some) * lays, weights = apart(groups * g.outputs * g.channels) * packed
-    cdef Py_ssize_t numbers = 0 if packed else threads * apart(some)
+    shares = max(1, min(shares, g.outputs // MAX_TILE_OUTPUTS))
+    cdef bint uncached = images * groups * g.channels * g.height * g.width * sizeof(floating) > MAX_CACHED_BATCH_BYTES
+    cdef bint packed = packs_weights(g, images, uncached, threads == 1), copied = copies_pixels(g) if packed else True
+    cdef Py_ssize_t size = whole_lines((plane // strips + tile) * some) * copied
+    cdef Py_ssize_t weights = whole_lines(groups * g.outputs * g.channels) * packed
+    cdef Py_ssize_t numbers = 0 if packed else threads * whole_lines(some)
     require_memory(
         (threads * size + weights) * sizeof(floating) + numbers * sizeof(Py_ssize_t), "cpu.cython_direct's tiles and weights"
     )
@@ -188,19 +121,19 @@ cdef int long_rows(
     cdef const floating* read = weight
     if packed:
         read = copies
-    if threads == 1:  # a team of one would take as long as a small layer
+    if threads == 1:  # OpenMP for one thread would take as long as a small layer
         with nogil:
             for job in range(groups * shares * packed):
                 pack(g, weight, copies, shares, job)
             for job in range(jobs * shares):
-                strip(g, input, read, packed, bias, output, groups, strips, shares, job, past, afar, places, copies + weights)
+                strip(g, input, read, packed, bias, output, groups, strips, shares, job, streamed, uncached, places, copies + weights)
     else:
         # Each thread what it sums, mostly: from another core's cache weights take longer to come than to be packed.
         for job in prange(groups * shares * packed, nogil=True, schedule="static", num_threads=min(threads, groups * shares)):
             pack(g, weight, copies, shares, job)
         for job in prange(jobs * shares, nogil=True, schedule="static", num_threads=threads):
             strip(
-                g, input, read, packed, bias, output, groups, strips, shares, job, past, afar, places + threadid() * apart(some),
+                g, input, read, packed, bias, output, groups, strips, shares, job, streamed, uncached, places + threadid() * whole_lines(some),
                 copies + weights + threadid() * size,
             )
     free(copies)
@@ -210,7 +143,7 @@ cdef int long_rows(
 
 cdef inline void band(
     const Shape* g, const floating* input, const floating* weight, const floating* bias, floating* output, Py_ssize_t groups,
-    Py_ssize_t pieces, Py_ssize_t shares, Py_ssize_t job, bint past, Py_ssize_t* offsets, floating* work,
+    Py_ssize_t pieces, Py_ssize_t shares, Py_ssize_t job, bint streamed, Py_ssize_t* offsets, floating* work,
 ) noexcept nogil:
     """Piece job % pieces of share job // pieces % shares of the outputs, of a group of an image, the one of number job // pieces // shares."""
     cdef Py_ssize_t image = job // pieces // shares, at = job % pieces, k
@@ -221,9 +154,9 @@ cdef inline void band(
     weight += k * g.channels * g.taps_y * g.taps_x
     output += (image // groups * groups * g.outputs + k) * g.out_height * g.out_width
     if floating is float:
-        band_float(&share, input, weight, bias + k, output, first, last, past, offsets, work)
+        band_float(&share, input, weight, bias + k, output, first, last, streamed, offsets, work)
     else:
-        band_double(&share, input, weight, bias + k, output, first, last, past, offsets, work)
+        band_double(&share, input, weight, bias + k, output, first, last, streamed, offsets, work)
 
 
 cdef int along_rows(
@@ -231,13 +164,13 @@ cdef int along_rows(
     Py_ssize_t groups,
 ) except -1:
     """Fill the output of so many images: of a group of each, g."""
-    cdef Py_ssize_t images = batch * groups, threads = team(g, images, openmp.omp_get_max_threads(), VECTOR), size, pieces, job
+    cdef Py_ssize_t images = batch * groups, threads = useful_threads(g, images, openmp.omp_get_max_threads(), VECTOR_SIZE), size, pieces, job
     cdef Py_ssize_t shares = 1
-    cdef bint past = (
-        images * g.outputs * g.out_height * g.out_width * sizeof(floating) >= PAST and <size_t> output % VECTOR == 0
+    cdef bint streamed = (
+        images * g.outputs * g.out_height * g.out_width * sizeof(floating) >= MIN_STREAMED_BYTES and <size_t> output % VECTOR_SIZE == 0
     )
-    if has_one_tap(g, VECTOR // sizeof(floating)):
-        return long_rows(g, input, weight, bias, output, batch, groups, threads, past)
+    if is_pointwise(g, VECTOR_SIZE // sizeof(floating)):
+        return long_rows(g, input, weight, bias, output, batch, groups, threads, streamed)
     if floating is float:
         pieces = pieces_float(g, threads, images)
         size = work_float(g, pieces)
@@ -246,11 +179,11 @@ cdef int along_rows(
         size = work_double(g, pieces)
     # Where rows are too few for the threads, these have outputs of their own, so many that copying rows once more takes less.
     if images * pieces % threads > 0 and images * pieces < 4 * threads:
-        shares = max(1, min(threads, g.outputs // SHARE))
+        shares = max(1, min(threads, g.outputs // MIN_SHARE_OUTPUTS))
     require_memory(threads * size * sizeof(floating), "cpu.cython_direct's padded copies")
-    size = apart(size)
+    size = whole_lines(size)
     cdef floating* work = <floating*> scratch(threads * size * sizeof(floating))
-    cdef Py_ssize_t numbers = g.taps_x * (1 + g.channels * g.taps_y if has_several(g) else 1)
+    cdef Py_ssize_t numbers = g.taps_x * (1 + g.channels * g.taps_y if is_multi_output(g) else 1)
     cdef Py_ssize_t* offsets = <Py_ssize_t*> scratch(threads * numbers * sizeof(Py_ssize_t))
     if work == NULL or offsets == NULL:
         free(work)
@@ -259,11 +192,11 @@ cdef int along_rows(
     if threads == 1:
         with nogil:
             for job in range(images * pieces):
-                band(g, input, weight, bias, output, groups, pieces, 1, job, past, offsets, work)
+                band(g, input, weight, bias, output, groups, pieces, 1, job, streamed, offsets, work)
     else:
         for job in prange(images * pieces * shares, nogil=True, schedule="static", num_threads=threads):
             band(
-                g, input, weight, bias, output, groups, pieces, shares, job, past, offsets + threadid() * numbers,
+                g, input, weight, bias, output, groups, pieces, shares, job, streamed, offsets + threadid() * numbers,
                 work + threadid() * size,
             )
     free(work)
@@ -276,17 +209,17 @@ cdef int across_channels(
     Py_ssize_t groups,
 ) except -1:
     """along_rows() for groups of one channel and one output, in vectors of channels."""
-    cdef Py_ssize_t threads = team(g, images * groups, openmp.omp_get_max_threads(), VECTOR), lanes = VECTOR // sizeof(floating)
+    cdef Py_ssize_t threads = useful_threads(g, images * groups, openmp.omp_get_max_threads(), VECTOR_SIZE), lanes = VECTOR_SIZE // sizeof(floating)
     cdef Py_ssize_t size, area, bands, job, n, c, k, count
     cdef Py_ssize_t blocks = (groups + lanes - 1) // lanes, kept
     cdef Py_ssize_t taps = g.taps_y * g.taps_x, seen = g.height * g.width, plane = g.out_height * g.out_width  # of a channel
     if floating is float:
         bands = depthwise_bands_float(g, threads, images * blocks)
-        size = apart(depthwise_work_float(g, bands))
+        size = whole_lines(depthwise_work_float(g, bands))
         area = depthwise_weights_float(g)
     else:
         bands = depthwise_bands_double(g, threads, images * blocks)
-        size = apart(depthwise_work_double(g, bands))
+        size = whole_lines(depthwise_work_double(g, bands))
         area = depthwise_weights_double(g)
     kept = blocks if images * bands > 1 else 1  # of whose weights a thread keeps what it transposed
     needed = threads * (size + kept * area) * sizeof(floating)

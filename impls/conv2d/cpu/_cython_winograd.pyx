@@ -14,19 +14,9 @@ from libc.stdlib cimport free
 cdef extern from *:
     """
     #include "_scratch.h"
-    #include "_shape.h"
-    #define REAL float
-    #define SIZE 4
-    #define NAME(name) name##_float
-    #include "_vectors.h"
+    #include "_float.h"
     #include "_winograd.h"
-    #undef REAL
-    #undef SIZE
-    #undef NAME
-    #define REAL double
-    #define SIZE 8
-    #define NAME(name) name##_double
-    #include "_vectors.h"
+    #include "_double.h"
     #include "_winograd.h"
     """
     ctypedef struct Shape:
@@ -52,14 +42,13 @@ cdef extern from *:
     int all_float(const Shape*, const Grouping*, const float*, Py_ssize_t, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, Py_ssize_t, float*, float*) nogil
     int all_double(const Shape*, const Grouping*, const double*, Py_ssize_t, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, Py_ssize_t, double*, double*) nogil
     void* scratch(size_t) nogil
-    Py_ssize_t apart(Py_ssize_t) nogil
+    Py_ssize_t whole_lines(Py_ssize_t) nogil
     enum:
-        VECTOR
-
-cdef Py_ssize_t WORK = 4 << 20  # bytes of transformed tiles
-cdef Py_ssize_t AT_ONCE = 96  # tiles that are worth a transform of the weights, for which there may be more bytes
-cdef Py_ssize_t MOST = 16 << 20  # up to so many
-cdef Py_ssize_t ENOUGH = 24  # tiles of a thread
+        VECTOR_SIZE
+        MAX_TRANSFORMED_TILES_BYTES
+        MIN_TILES_PER_THREAD
+        MIN_TILES_PER_WEIGHT_TRANSFORM
+        TRANSFORMED_TILES_BYTES
 
 
 def pack(const floating[:, :, :, ::1] weight, stride, dilation, Py_ssize_t groups):
@@ -69,7 +58,7 @@ def pack(const floating[:, :, :, ::1] weight, stride, dilation, Py_ssize_t group
     g.taps_y, g.taps_x = weight.shape[2], weight.shape[3]
     (g.stride_y, g.stride_x), (g.dilation_y, g.dilation_x) = stride, dilation
     cdef Grouping w = grouping_float(&g, 1) if floating is float else grouping_double(&g, 1)
-    cdef Py_ssize_t pair = 2 * VECTOR // sizeof(floating), outputs = weight.shape[0] // groups, job, k, count
+    cdef Py_ssize_t pair = 2 * VECTOR_SIZE // sizeof(floating), outputs = weight.shape[0] // groups, job, k, count
     cdef Py_ssize_t blocks = (outputs + pair - 1) // pair
     cdef floating[:, ::1] packed = np.empty(
         (groups * blocks, factors_area_float(&w) if floating is float else factors_area_double(&w)), np.asarray(weight).dtype
@@ -99,10 +88,10 @@ def conv2d(
     g.outputs, g.out_height, g.out_width = output.shape[1] // groups, output.shape[2], output.shape[3]
     g.taps_y, g.taps_x = weight.shape[2], weight.shape[3]
     (g.stride_y, g.stride_x), (g.top, g.left), (g.dilation_y, g.dilation_x) = stride, pad, dilation
-    cdef Py_ssize_t threads = openmp.omp_get_max_threads(), pair = 2 * VECTOR // sizeof(floating)
+    cdef Py_ssize_t threads = openmp.omp_get_max_threads(), pair = 2 * VECTOR_SIZE // sizeof(floating)
     cdef Py_ssize_t in_image = input.shape[1] * g.height * g.width, bands, pieces = 1
     cdef bint own
-    cdef int lost = 0
+    cdef int nonfinite = 0
     cdef Py_ssize_t total, most, area, each, extra, first, count, jobs, cuts, group, blocks, job, row, k, near, far, image
     image = output.shape[1] * g.out_height * g.out_width
     cdef Grouping w = grouping_float(&g, output.shape[0]) if floating is float else grouping_double(&g, output.shape[0])
@@ -111,18 +100,18 @@ def conv2d(
     # Threads that share tiles read each other's caches, so each has its own where there are enough to be worth its transform of
     # the weights. In whole groups, as many rows of tiles at a time as the caches hold.
     bands = (total + w.rows - 1) // w.rows
-    own = total * w.tiles_x >= ENOUGH * threads or groups >= 4 * threads or (groups > 1 and groups % threads == 0)
+    own = total * w.tiles_x >= MIN_TILES_PER_THREAD * threads or groups >= 4 * threads or (groups > 1 and groups % threads == 0)
     each = area * sizeof(floating) * (threads if own else 1)  # bytes of a group of tiles, of every thread
-    most = max(1, max(WORK, min(AT_ONCE // w.size * each, MOST)) // (each * w.parts))
+    most = max(1, max(TRANSFORMED_TILES_BYTES, min(MIN_TILES_PER_WEIGHT_TRANSFORM // w.size * each, MAX_TRANSFORMED_TILES_BYTES)) // (each * w.parts))
     if own:
         pieces = (bands + most - 1) // most
         if groups < 4 * threads and groups % threads:
             pieces = (pieces + threads - 1) // threads * threads
         most = (bands + pieces - 1) // pieces
     area *= min(most, bands) * w.parts
-    area = apart(area)
+    area = whole_lines(area)
     most *= w.rows
-    extra = apart(winograd_work_float(&g, &w) if floating is float else winograd_work_double(&g, &w))
+    extra = whole_lines(winograd_work_float(&g, &w) if floating is float else winograd_work_double(&g, &w))
     # Counted here: a view takes longer to say how many bytes it has.
     needed = area * (threads if own else 1) + threads * extra + output.shape[0] * (in_image + image)
     checks.require_memory(needed * sizeof(floating), "Winograd's tiles, products and weights")
@@ -139,13 +128,13 @@ def conv2d(
             k = group * g.outputs
             if near < far:
                 if floating is float:
-                    lost += all_float(
+                    nonfinite += all_float(
                         &g, &w, &input[0, group * g.channels, 0, 0], in_image, &weight[k, 0, 0, 0],
                         &packed[group * blocks, 0] if packed is not None else NULL, &bias[k], &output[0, k, 0, 0], image,
                         near, far - near, tiles + threadid() * area, work + threadid() * extra,
                     )
                 else:
-                    lost += all_double(
+                    nonfinite += all_double(
                         &g, &w, &input[0, group * g.channels, 0, 0], in_image, &weight[k, 0, 0, 0],
                         &packed[group * blocks, 0] if packed is not None else NULL, &bias[k], &output[0, k, 0, 0], image,
                         near, far - near, tiles + threadid() * area, work + threadid() * extra,
@@ -173,13 +162,13 @@ def conv2d(
                     near = jobs * (job % cuts) // cuts
                     far = jobs * (job % cuts + 1) // cuts
                     if floating is float:
-                        lost += finish_float(
+                        nonfinite += finish_float(
                             &g, &w, tiles, &weight[k, 0, 0, 0],
                             &packed[group * blocks + job // cuts, 0] if packed is not None else NULL, near, far, first, count,
                             min(pair, (group + 1) * g.outputs - k), &bias[k], &output[0, k, 0, 0], image, work + threadid() * extra,
                         )
                     else:
-                        lost += finish_double(
+                        nonfinite += finish_double(
                             &g, &w, tiles, &weight[k, 0, 0, 0],
                             &packed[group * blocks + job // cuts, 0] if packed is not None else NULL, near, far, first, count,
                             min(pair, (group + 1) * g.outputs - k), &bias[k], &output[0, k, 0, 0], image, work + threadid() * extra,
@@ -187,4 +176,4 @@ def conv2d(
     finally:
         free(tiles)
         free(work)
-    return lost == 0
+    return nonfinite == 0

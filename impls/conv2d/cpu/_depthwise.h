@@ -1,20 +1,26 @@
-/* Depthwise sums, a vector of channels at a time: vectors along rows would often be partly empty. */
+/* Depthwise sums, a vector of channels at a time: vectors along rows would often be partly empty. See cpu.cython_direct. */
+#ifndef REAL
+#include "_float.h"
+#endif
+#ifndef CONVBENCH_DEPTHWISE
+#define CONVBENCH_DEPTHWISE
+
+#include "_direct_plan.h"
+#include "_vectors.h"
 
 /* Columns of an image with its padding, as far as outputs see it or it has pixels. */
 static ptrdiff_t NAME(padded_width)(const Shape *g)
 {
-    const ptrdiff_t seen = (g->out_width - 1) * g->stride_x + (g->taps_x - 1) * g->dilation_x + 1;
+    const ptrdiff_t seen = columns_seen(g, g->out_width);
     return g->left + g->width > seen ? g->left + g->width : seen;
 }
-#define UP(count) (((count) + LANES - 1) / LANES * LANES)
-#define NEAR (512 << 10) /* bytes of what a band sees and of its sums, which should stay in a core's own cache */
 
 /* How many bands the output rows of each image are cut into, where there are so many vectors of channels in all images: so many that
    what each sees stays near a core. */
 static ptrdiff_t NAME(depthwise_bands)(const Shape *g, ptrdiff_t threads, ptrdiff_t vectors)
 {
-    const ptrdiff_t width = NAME(padded_width)(g), row = (g->stride_y * width + g->out_width) * VECTOR;
-    ptrdiff_t rows = (NEAR - (ROWS_SEEN(g, 1) - g->stride_y) * width * VECTOR) / row;
+    const ptrdiff_t width = NAME(padded_width)(g), row = (g->stride_y * width + g->out_width) * VECTOR_SIZE;
+    ptrdiff_t rows = (DEPTHWISE_BAND_BYTES - (rows_seen(g, 1) - g->stride_y) * width * VECTOR_SIZE) / row;
     rows = rows < 2 * g->taps_y ? 2 * g->taps_y : rows;
     return even_parts(g, (g->out_height + rows - 1) / rows, vectors, threads);
 }
@@ -22,11 +28,11 @@ static ptrdiff_t NAME(depthwise_bands)(const Shape *g, ptrdiff_t threads, ptrdif
 /* Elements of what the largest of these bands sees. */
 static ptrdiff_t NAME(depthwise_image)(const Shape *g, ptrdiff_t bands)
 {
-    return LANES * ROWS_SEEN(g, (g->out_height + bands - 1) / bands) * NAME(padded_width)(g);
+    return LANES * rows_seen(g, (g->out_height + bands - 1) / bands) * NAME(padded_width)(g);
 }
 
 /* Elements of the weights of a vector of channels. */
-static ptrdiff_t NAME(depthwise_weights)(const Shape *g) { return LANES * UP(g->taps_y * g->taps_x); }
+static ptrdiff_t NAME(depthwise_weights)(const Shape *g) { return LANES * ((g->taps_y * g->taps_x + LANES - 1) / LANES * LANES); }
 
 /* Elements of work: that image, of a vector of channels, and the sums, whose last are transposed with what lies behind. */
 static ptrdiff_t NAME(depthwise_work)(const Shape *g, ptrdiff_t bands)
@@ -47,21 +53,20 @@ INLINE void NAME(gather)(const REAL *matrix, ptrdiff_t far, ptrdiff_t channels, 
    channels lie powers of two apart, all of them begin there too, and lines that two vectors share would be evicted between them. */
 INLINE ptrdiff_t NAME(until_aligned)(const REAL *at, const REAL *end)
 {
-    const ptrdiff_t count = LANES - (ptrdiff_t)((size_t)at % VECTOR / SIZE);
+    const ptrdiff_t count = LANES - (ptrdiff_t)((size_t)at % VECTOR_SIZE / SIZE);
     return count < end - at ? count : end - at;
 }
 
-/* Sums of a row side by side: enough to hide the time that each takes, few enough for the registers of any machine. */
-#define TOGETHER 7
 #define SUMS_ARGUMENTS                                                                                                 \
     const Shape *g, ptrdiff_t taps_y, const REAL *seen, ptrdiff_t width, const REAL *factors, V start, REAL *target
 typedef void NAME(sums)(SUMS_ARGUMENTS);
 
-/* `count` of them, through `taps_y` rows of the kernel. Where the compiler knows how many taps a row of the kernel has and the stride, each vector of the input is loaded
-   once for all sums that see it, and dilation_x is taken to be 1; where it does not, taps_x and stride_x are 0. */
+/* `count` sums, at most DEPTHWISE_SUMS, through `taps_y` rows of the kernel. Where the compiler knows how many taps a row of the kernel has and the
+   stride, each vector of the input is loaded once for all sums that see it, and dilation_x is taken to be 1; where it does not, taps_x and
+   stride_x are 0. */
 INLINE void NAME(sum)(const int count, const int taps_x, const int stride_x, SUMS_ARGUMENTS)
 {
-    V total[TOGETHER], held[7];
+    V total[DEPTHWISE_SUMS], held[7];
     _Pragma("GCC unroll 7") for (int i = 0; i < count; i++) total[i] = start;
     for (ptrdiff_t r = 0; r < taps_y; r++) {
         const REAL *from = seen + r * g->dilation_y * width * LANES;
@@ -85,7 +90,7 @@ INLINE void NAME(sum)(const int count, const int taps_x, const int stride_x, SUM
 #define SUMS(count, taps_x, stride_x)                                                                                  \
     static void NAME(sums_##count##_##taps_x##_##stride_x)(SUMS_ARGUMENTS)                                             \
     {                                                                                                                  \
-        NAME(sum)(count, taps_x, stride_x, g, taps_y, seen, width, factors, start, target);                                    \
+        NAME(sum)(count, taps_x, stride_x, g, taps_y, seen, width, factors, start, target);                            \
     }
 SUMS(1, 0, 0)
 SUMS(2, 0, 0)
@@ -101,15 +106,15 @@ SUMS(7, 3, 2)
 SUMS(7, 5, 2)
 SUMS(7, 7, 2)
 
-/* What makes `count` sums, one to TOGETHER. */
+/* What makes `count` sums, one to DEPTHWISE_SUMS. */
 static NAME(sums) *NAME(choose_sums)(const Shape *g, ptrdiff_t count)
 {
-    static NAME(sums) *const any[TOGETHER] = {NAME(sums_1_0_0), NAME(sums_2_0_0), NAME(sums_3_0_0), NAME(sums_4_0_0),
+    static NAME(sums) *const any[DEPTHWISE_SUMS] = {NAME(sums_1_0_0), NAME(sums_2_0_0), NAME(sums_3_0_0), NAME(sums_4_0_0),
                                               NAME(sums_5_0_0), NAME(sums_6_0_0), NAME(sums_7_0_0)};
     static NAME(sums) *const known[2][3] = {{NAME(sums_7_3_1), NAME(sums_7_5_1), NAME(sums_7_7_1)},
                                             {NAME(sums_7_3_2), NAME(sums_7_5_2), NAME(sums_7_7_2)}};
     const ptrdiff_t taps = g->taps_x;
-    if (count == TOGETHER && g->dilation_x == 1 && g->stride_x <= 2 && (taps == 3 || taps == 5 || taps == 7))
+    if (count == DEPTHWISE_SUMS && g->dilation_x == 1 && g->stride_x <= 2 && (taps == 3 || taps == 5 || taps == 7))
         return known[g->stride_x - 1][taps / 2 - 1];
     return any[count - 1];
 }
@@ -154,9 +159,8 @@ static void NAME(depthwise_pad)(const Shape *g, const REAL *input, ptrdiff_t cha
     }
 }
 
-/* Have the part-th of `parts` parts of `count` elements in the cache when they are wanted: the machine does not foresee where short planes
-   go on. */
-INLINE void NAME(ask_for)(const REAL *elements, ptrdiff_t count, const int to_write, ptrdiff_t part, ptrdiff_t parts)
+/* Prefetch the part-th of `parts` parts of `count` elements: the machine does not foresee where short planes go on. */
+INLINE void NAME(prefetch)(const REAL *elements, ptrdiff_t count, const int to_write, ptrdiff_t part, ptrdiff_t parts)
 {
     for (ptrdiff_t at = count * part / parts; at < count * (part + 1) / parts; at += LANES)
         to_write ? __builtin_prefetch(elements + at, 1) : __builtin_prefetch(elements + at, 0);
@@ -184,20 +188,20 @@ static void NAME(depthwise)(const Shape *g, const REAL *input, const REAL *facto
     REAL *sums = work + NAME(depthwise_image)(g, bands);
     const V start = NAME(load_some)(bias, 0, channels);
     V block[LANES];
-    NAME(depthwise_pad)(g, input, channels, top, top + ROWS_SEEN(g, last - first), work);
-    const ptrdiff_t rest = g->out_width % TOGETHER, whole_to = g->out_width - rest;
-    NAME(sums) *const whole = NAME(choose_sums)(g, TOGETHER), *const others = NAME(choose_sums)(g, rest ? rest : 1);
+    NAME(depthwise_pad)(g, input, channels, top, top + rows_seen(g, last - first), work);
+    const ptrdiff_t rest = g->out_width % DEPTHWISE_SUMS, whole_to = g->out_width - rest;
+    NAME(sums) *const whole = NAME(choose_sums)(g, DEPTHWISE_SUMS), *const others = NAME(choose_sums)(g, rest ? rest : 1);
     for (ptrdiff_t p = 0; p < last - first; p++) {
         if (next) {
-            NAME(ask_for)(next, channels * g->height * g->width, 0, p, last - first);
-            NAME(ask_for)(output, channels * plane, 1, p, last - first);
+            NAME(prefetch)(next, channels * g->height * g->width, 0, p, last - first);
+            NAME(prefetch)(output, channels * plane, 1, p, last - first);
         }
         const ptrdiff_t y = top + p * g->stride_y, below = (g->height - y + g->dilation_y - 1) / g->dilation_y;
         const ptrdiff_t begin = y < 0 ? (-y + g->dilation_y - 1) / g->dilation_y : 0; /* the first row of the kernel in the image */
         const ptrdiff_t end = below < begin ? begin : below < g->taps_y ? below : g->taps_y;
         const REAL *seen = work + (p * g->stride_y + begin * g->dilation_y) * width * LANES, *rows = factors + begin * g->taps_x * LANES;
         REAL *target = sums + p * g->out_width * LANES;
-        for (ptrdiff_t q = 0; q < whole_to; q += TOGETHER)
+        for (ptrdiff_t q = 0; q < whole_to; q += DEPTHWISE_SUMS)
             whole(g, end - begin, seen + q * g->stride_x * LANES, width, rows, start, target + q * LANES);
         if (rest)
             others(g, end - begin, seen + whole_to * g->stride_x * LANES, width, rows, start, target + whole_to * LANES);
@@ -211,3 +215,4 @@ static void NAME(depthwise)(const Shape *g, const REAL *input, const REAL *facto
             NAME(store_first)(output + c * plane + at, block[c], count);
     }
 }
+#endif

@@ -1,10 +1,12 @@
-/* Direct sums over packed weights, a vector of output channels at a time, for one type of element: see cpu.cython_packed, and
-   _vectors.h for REAL and NAME. */
-
-#include "_pieces.h"
-#ifndef PAIR
-#define PAIR (2 * LANES) /* output channels at a time */
+/* Direct sums over packed weights, a vector of output channels at a time: see cpu.cython_packed. */
+#ifndef REAL
+#include "_float.h"
 #endif
+#ifndef CONVBENCH_PACKED
+#define CONVBENCH_PACKED
+
+#include "_packed_plan.h"
+#include "_vectors.h"
 
 /* Output channels that a block's packed weights have room for. */
 static ptrdiff_t NAME(width_of)(ptrdiff_t outputs) { return outputs > PAIR ? 3 * LANES : PAIR; }
@@ -23,7 +25,7 @@ static void NAME(pack)(const REAL *weight, ptrdiff_t taps, ptrdiff_t outputs, RE
                 {
                     const REAL *row = weight + (half * LANES + k) * taps + at;
                     rows[k] = half * LANES + k < outputs ? NAME(load_some)(row, 0, taps - at) : (V){0};
-                    __builtin_prefetch(row + AHEAD);
+                    __builtin_prefetch(row + WEIGHT_PREFETCH_ELEMENTS);
                 }
                 NAME(transpose)(rows);
                 _Pragma("GCC unroll 16") for (int i = 0; i < LANES; i++)
@@ -34,11 +36,11 @@ static void NAME(pack)(const REAL *weight, ptrdiff_t taps, ptrdiff_t outputs, RE
 #undef H
 #undef HALF_OF
 #undef WIDENED
-#if VECTOR == 64
+#if VECTOR_SIZE == 64
 /* Half a vector, which takes half the time where the machine works at half its vectors' width, and never longer. */
 #define H NAME(half_vector)
-typedef REAL H __attribute__((vector_size(VECTOR / 2)));
-typedef REAL NAME(loose_half) __attribute__((vector_size(VECTOR / 2), aligned(SIZE), may_alias));
+typedef REAL H __attribute__((vector_size(VECTOR_SIZE / 2)));
+typedef REAL NAME(loose_half) __attribute__((vector_size(VECTOR_SIZE / 2), aligned(SIZE), may_alias));
 #if SIZE == 4
 #define HALF_OF(x) ((H)_mm512_castps512_ps256((__m512)(x)))
 #define WIDENED(x) ((V)_mm512_castps256_ps512((__m256)(x)))
@@ -61,7 +63,7 @@ static ptrdiff_t NAME(halves_of)(ptrdiff_t outputs)
 /* `rows` rows of `columns` pixels of `halves` half vectors of output channels, all sums in registers. input: what the first tap of the
    first pixel sees; pixels lie `stride` elements apart, rows `jump`. Summed are `runs` runs of `length` taps, `step` taps from one to the
    next. The first `outputs` channels are stored, `far` elements apart, in each the pixels side by side. With `sides` the first tap of the
-   first pixel sees column `column` of an image that is `width` wide, and what the first and the last SIDE pixels see beyond it is left
+   first pixel sees column `column` of an image that is `width` wide, and what the first and the last MAX_EDGE_OUTPUTS pixels see beyond it is left
    out. begun: the sums that are gone on with, or NULL where these begin with the bias. kept: where they are kept to be gone on with,
    or NULL where they are stored. Both (pixels, width_of(outputs)). */
 INLINE void NAME(pixels)(const int sides, const int halves, const int rows, const int columns, const ptrdiff_t stride, ptrdiff_t jump,
@@ -70,7 +72,7 @@ INLINE void NAME(pixels)(const int sides, const int halves, const int rows, cons
                          const REAL *begun, REAL *kept)
 {
     const int count = rows * columns, whole = halves / 2, wide = whole > 2 ? 3 * LANES : PAIR; /* vectors, and channels packed */
-    V sums[MOST > 2 ? 2 * TILE : TILE][MOST];
+    V sums[MAX_BLOCK_VECTORS > 2 ? 2 * PRODUCT_ROWS : PRODUCT_ROWS][MAX_BLOCK_VECTORS];
     const V low = NAME(load_some)(bias, 0, outputs), high = NAME(load_some)(bias + LANES, 0, outputs - LANES);
     _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
     {
@@ -82,7 +84,7 @@ INLINE void NAME(pixels)(const int sides, const int halves, const int rows, cons
             sums[t][2] = NAME(load_some)(bias + PAIR, 0, outputs - PAIR);
     }
 #ifdef H
-    H rest[TILE]; /* of half a vector */
+    H rest[PRODUCT_ROWS]; /* of half a vector */
     _Pragma("GCC unroll 16") for (int t = 0; t < count; t++) if (halves % 2 > 0)
         rest[t] = HALF_OF(whole > 0 ? high : low);
 #endif
@@ -98,8 +100,8 @@ INLINE void NAME(pixels)(const int sides, const int halves, const int rows, cons
         }
     for (ptrdiff_t run = 0; run < runs; run++, taps += step, packed += step * wide) {
         const REAL *factors = packed;
-        for (const Tap *tap = taps, *after = taps + length; tap < after; tap += TAPS) {
-            _Pragma("GCC unroll 2") for (int more = 0; more < TAPS; more++, factors += wide)
+        for (const Tap *tap = taps, *after = taps + length; tap < after; tap += TAPS_PER_ITERATION) {
+            _Pragma("GCC unroll 2") for (int more = 0; more < TAPS_PER_ITERATION; more++, factors += wide)
             {
                 if (more > 0 && tap + more == after)
                     break;
@@ -119,7 +121,8 @@ INLINE void NAME(pixels)(const int sides, const int halves, const int rows, cons
 #endif
                 _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
                 {
-                    if (sides && ((t < SIDE && first_seen < -t * stride) || (t >= columns - SIDE && first_seen >= width - t * stride)))
+                    if (sides && ((t < MAX_EDGE_OUTPUTS && first_seen < -t * stride) ||
+                                  (t >= columns - MAX_EDGE_OUTPUTS && first_seen >= width - t * stride)))
                         continue; /* a branch, since it is always taken at the same taps: selecting zeros instead takes longer */
                     const REAL pixel = seen[t / columns * jump + t % columns * stride];
                     if (whole > 0)
@@ -167,45 +170,45 @@ INLINE void NAME(pixels)(const int sides, const int halves, const int rows, cons
         }
 }
 
-#define GIVEN                                                                                                                    \
-    ptrdiff_t stride, ptrdiff_t jump, const REAL *input, ptrdiff_t column, ptrdiff_t width, const Tap *taps, ptrdiff_t runs,     \
-        ptrdiff_t length, ptrdiff_t step, const REAL *packed, const REAL *bias, REAL *output, ptrdiff_t outputs,         \
+#define PIXELS_ARGUMENTS                                                                                                      \
+    ptrdiff_t stride, ptrdiff_t jump, const REAL *input, ptrdiff_t column, ptrdiff_t width, const Tap *taps, ptrdiff_t runs,  \
+        ptrdiff_t length, ptrdiff_t step, const REAL *packed, const REAL *bias, REAL *output, ptrdiff_t outputs,              \
         ptrdiff_t far, const REAL *begun, REAL *kept
-#define SAME jump, input, column, width, taps, runs, length, step, packed, bias, output, outputs, far, begun, kept
-#define PIXELS(halves, rows, columns)                                                                                            \
-    static void NAME(pixels_##halves##_##rows##_##columns)(GIVEN)                                                                \
-    {                                                                                                                            \
-        if (stride == 1)                                                                                                         \
-            NAME(pixels)(0, halves, rows, columns, 1, SAME);                                                                     \
-        else if (stride == 2)                                                                                                    \
-            NAME(pixels)(0, halves, rows, columns, 2, SAME);                                                                     \
-        else                                                                                                                     \
-            NAME(pixels)(0, halves, rows, columns, stride, SAME);                                                                \
+#define PIXELS_PARAMETERS jump, input, column, width, taps, runs, length, step, packed, bias, output, outputs, far, begun, kept
+#define PIXELS(halves, rows, columns)                                                                                  \
+    static void NAME(pixels_##halves##_##rows##_##columns)(PIXELS_ARGUMENTS)                                           \
+    {                                                                                                                  \
+        if (stride == 1)                                                                                               \
+            NAME(pixels)(0, halves, rows, columns, 1, PIXELS_PARAMETERS);                                              \
+        else if (stride == 2)                                                                                          \
+            NAME(pixels)(0, halves, rows, columns, 2, PIXELS_PARAMETERS);                                              \
+        else                                                                                                           \
+            NAME(pixels)(0, halves, rows, columns, stride, PIXELS_PARAMETERS);                                         \
     }
-#define SIDES(halves, rows, columns)                                                                                             \
-    static void NAME(pixels_##halves##_sides_##columns)(GIVEN)                                                                   \
-    {                                                                                                                            \
-        if (stride == 1)                                                                                                         \
-            NAME(pixels)(1, halves, 1, columns, 1, SAME);                                                                        \
-        else if (stride == 2)                                                                                                    \
-            NAME(pixels)(1, halves, 1, columns, 2, SAME);                                                                        \
-        else                                                                                                                     \
-            NAME(pixels)(1, halves, 1, columns, stride, SAME);                                                                   \
+#define SIDES(halves, rows, columns)                                                                                   \
+    static void NAME(pixels_##halves##_sides_##columns)(PIXELS_ARGUMENTS)                                              \
+    {                                                                                                                  \
+        if (stride == 1)                                                                                               \
+            NAME(pixels)(1, halves, 1, columns, 1, PIXELS_PARAMETERS);                                                 \
+        else if (stride == 2)                                                                                          \
+            NAME(pixels)(1, halves, 1, columns, 2, PIXELS_PARAMETERS);                                                 \
+        else                                                                                                           \
+            NAME(pixels)(1, halves, 1, columns, stride, PIXELS_PARAMETERS);                                            \
     }
 #define UP_TO_3(f, halves, rows) f(halves, rows, 1) f(halves, rows, 2) f(halves, rows, 3)
 #define UP_TO_6(f, halves, rows) UP_TO_3(f, halves, rows) f(halves, rows, 4) f(halves, rows, 5) f(halves, rows, 6)
 #define UP_TO_7(f, halves, rows) UP_TO_6(f, halves, rows) f(halves, rows, 7)
-#define UP_TO_14(f, halves, rows)                                                                                                \
-    UP_TO_7(f, halves, rows) f(halves, rows, 8) f(halves, rows, 9) f(halves, rows, 10) f(halves, rows, 11)                       \
+#define UP_TO_14(f, halves, rows)                                                                                      \
+    UP_TO_7(f, halves, rows) f(halves, rows, 8) f(halves, rows, 9) f(halves, rows, 10) f(halves, rows, 11)             \
         f(halves, rows, 12) f(halves, rows, 13) f(halves, rows, 14)
-#if TILE == 14
+#if REGISTERS == 32
 #define ONE_ROW UP_TO_14
 #define TWO_ROWS UP_TO_7
 #else
 #define ONE_ROW UP_TO_6
 #define TWO_ROWS UP_TO_3
-#define UP_TO_12(f, halves, rows)                                                                                                \
-    UP_TO_6(f, halves, rows) f(halves, rows, 7) f(halves, rows, 8) f(halves, rows, 9) f(halves, rows, 10) f(halves, rows, 11)    \
+#define UP_TO_12(f, halves, rows)                                                                                              \
+    UP_TO_6(f, halves, rows) f(halves, rows, 7) f(halves, rows, 8) f(halves, rows, 9) f(halves, rows, 10) f(halves, rows, 11)  \
         f(halves, rows, 12)
 #define UP_TO_4(f, halves, rows) UP_TO_3(f, halves, rows) f(halves, rows, 4)
 #define UP_TO_2(f, halves, rows) f(halves, rows, 1) f(halves, rows, 2)
@@ -213,7 +216,7 @@ INLINE void NAME(pixels)(const int sides, const int halves, const int rows, cons
 #define ENTRY(halves, rows, columns) NAME(pixels_##halves##_##rows##_##columns),
 #define KERNELS(halves, one, two) one(PIXELS, halves, 1) two(PIXELS, halves, 2) one(SIDES, halves, 1)
 #define ENTRIES(halves, one, two) {{NULL, one(ENTRY, halves, 1)}, {NULL, two(ENTRY, halves, 2)}, {NULL, one(ENTRY, halves, sides)}}
-#if MOST > 2
+#if MAX_BLOCK_VECTORS > 2
 #define ONE_ROW_OF_2 UP_TO_12
 KERNELS(6, UP_TO_4, UP_TO_2)
 #else
@@ -225,19 +228,19 @@ KERNELS(4, ONE_ROW, TWO_ROWS)
 KERNELS(1, ONE_ROW, TWO_ROWS)
 KERNELS(3, ONE_ROW, TWO_ROWS)
 #endif
-static void (*const NAME(pixels_of)[2 * MOST + 1][3][(MOST > 2 ? 2 : 1) * TILE + 1])(GIVEN) = {
+static void (*const NAME(pixels_of)[2 * MAX_BLOCK_VECTORS + 1][3][(MAX_BLOCK_VECTORS > 2 ? 2 : 1) * PRODUCT_ROWS + 1])(PIXELS_ARGUMENTS) = {
 #ifdef H
     [1] = ENTRIES(1, ONE_ROW, TWO_ROWS),
     [3] = ENTRIES(3, ONE_ROW, TWO_ROWS),
 #endif
     [2] = ENTRIES(2, ONE_ROW_OF_2, TWO_ROWS),
     [4] = ENTRIES(4, ONE_ROW, TWO_ROWS),
-#if MOST > 2
+#if MAX_BLOCK_VECTORS > 2
     [6] = ENTRIES(6, UP_TO_4, UP_TO_2),
 #endif
 };
-#undef GIVEN
-#undef SAME
+#undef PIXELS_ARGUMENTS
+#undef PIXELS_PARAMETERS
 
 /* The outputs of a place, of `outputs` output channels, summed over `channels` channels from channel c on.
    input: the first image, padded where the plan says so, whose next image lies `image` elements on; output: likewise, at the first of the
@@ -248,7 +251,7 @@ static void NAME(piece)(const Shape *g, const Plan *plan, const REAL *input, ptr
 {
     const ptrdiff_t p = at->p, rows = at->rows, q = at->q, columns = at->end - q, far = g->out_height * g->out_width;
     const ptrdiff_t pitch = plan->width, step = g->taps_y * g->taps_x;
-    const ptrdiff_t halves = NAME(halves_of)(outputs); /* channels that nobody asked for would take as long as those that are */
+    const ptrdiff_t halves = NAME(halves_of)(outputs); /* channels that do not exist would take as long as those that do */
     /* From the first row of the image to the first tap's row of the lowest outputs, and on from that of the highest to the end. */
     const ptrdiff_t above = g->top - (p + rows - 1) * g->stride_y, below = g->height - 1 + g->top - p * g->stride_y;
     ptrdiff_t begin = 0, end = g->taps_y, runs = 1, length = channels * step;
@@ -273,8 +276,8 @@ static void NAME(piece)(const Shape *g, const Plan *plan, const REAL *input, ptr
 static ptrdiff_t NAME(channel_of)(const Shape *g, const Plan *plan, ptrdiff_t outputs)
 {
     const ptrdiff_t taps = g->taps_y * g->taps_x, plane = plan->height * plan->width;
-    const ptrdiff_t rows = (TOGETHER / parts(g) + 1) * together(g) * g->stride_y + (g->taps_y - 1) * g->dilation_y;
-    const ptrdiff_t seen = g->out_height == 1 ? TOGETHER * TILE * g->stride_x : rows * plan->width;
+    const ptrdiff_t rows = (PIECES_PER_TURN / parts(g) + 1) * together(g) * g->stride_y + (g->taps_y - 1) * g->dilation_y;
+    const ptrdiff_t seen = g->out_height == 1 ? PIECES_PER_TURN * PRODUCT_ROWS * g->stride_x : rows * plan->width;
     const int near = plan->tiled || (taps == 1 && !plan->copied);
     return (taps * NAME(width_of)(outputs) + (near ? 0 : seen < plane ? seen : plane)) * SIZE;
 }
@@ -283,22 +286,22 @@ static ptrdiff_t NAME(channel_of)(const Shape *g, const Plan *plan, ptrdiff_t ou
 static void NAME(pieces)(const Shape *g, const Plan *plan, const REAL *input, ptrdiff_t image, const Tap *taps, const REAL *packed,
                          const REAL *bias, REAL *output, ptrdiff_t out_image, ptrdiff_t outputs, ptrdiff_t first, ptrdiff_t last)
 {
-    REAL sums[TOGETHER * TILE * MOST * LANES];
-    const ptrdiff_t bytes = NAME(channel_of)(g, plan, outputs), most = most_of((outputs + LANES - 1) / LANES);
+    REAL sums[PIECES_PER_TURN * PRODUCT_ROWS * MAX_BLOCK_VECTORS * LANES];
+    const ptrdiff_t bytes = NAME(channel_of)(g, plan, outputs), most = max_pixels((outputs + LANES - 1) / LANES);
     ptrdiff_t share = g->channels; /* summed one after the other */
-    if (g->channels * bytes > CUT && last - first > 1)
-        share = bytes < CUT / 2 ? CUT / 2 / bytes : 1;
+    if (g->channels * bytes > MAX_TURN_BYTES && last - first > 1)
+        share = bytes < MAX_TURN_BYTES / 2 ? MAX_TURN_BYTES / 2 / bytes : 1;
     Place at = place_of(g, first);
     for (ptrdiff_t begin = first, after; begin < last; begin = after) {
         const Place start = at;
-        after = last - begin < TOGETHER ? last : begin + TOGETHER;
+        after = last - begin < PIECES_PER_TURN ? last : begin + PIECES_PER_TURN;
         for (ptrdiff_t c = 0; c < g->channels; c += share) {
             const ptrdiff_t left = g->channels - c;
             const ptrdiff_t channels = left < share ? left : share;
             REAL *kept = sums;
             at = start;
-            if (most == TILE) { /* below, though nothing would be cut, small 1x1 layers took up to a tenth longer */
-                for (ptrdiff_t i = begin; i < after; i++, kept += TILE * PAIR, at = next_place(g, at))
+            if (most == PRODUCT_ROWS) { /* below, though nothing would be cut, small 1x1 layers took up to a tenth longer */
+                for (ptrdiff_t i = begin; i < after; i++, kept += PRODUCT_ROWS * PAIR, at = next_place(g, at))
                     NAME(piece)(g, plan, input, image, taps, packed, bias, output, out_image, outputs, &at, c, channels,
                                 c > 0 ? kept : NULL, left > share ? kept : NULL);
                 continue;
@@ -333,7 +336,7 @@ static void NAME(pad)(const Shape *g, const REAL *input, REAL *padded, ptrdiff_t
             continue;
         }
         const REAL *from = input + row * g->width - g->left;
-        if (step_x == 1 && width <= SHORT * LANES) {
+        if (step_x == 1 && width <= MAX_SHORT_ROW_VECTORS * LANES) {
             for (ptrdiff_t x = 0; x < width; x += LANES)
                 NAME(store_first)(to + x, NAME(load_some)(from + x, left - x, right - x), width - x);
             continue;
@@ -352,22 +355,23 @@ static void NAME(pad)(const Shape *g, const REAL *input, REAL *padded, ptrdiff_t
 static void NAME(tile)(const Shape *g, const REAL *input, REAL *tiles, ptrdiff_t first, ptrdiff_t last)
 {
     const ptrdiff_t across = parts(g), size = tile_of(g);
-    for (ptrdiff_t begin = first; begin < last; begin += CHUNK) {
-        const ptrdiff_t end = begin + CHUNK < last ? begin + CHUNK : last;
-        ptrdiff_t from[CHUNK]; /* where pieces begin */
+    for (ptrdiff_t begin = first; begin < last; begin += TILED_CHUNK_PIECES) {
+        const ptrdiff_t end = begin + TILED_CHUNK_PIECES < last ? begin + TILED_CHUNK_PIECES : last;
+        ptrdiff_t from[TILED_CHUNK_PIECES]; /* where pieces begin */
         for (ptrdiff_t part = begin; part < end; part++)
             from[part - begin] = g->out_width * part / across;
-        const int inside = from[end - 1 - begin] + PITCH <= g->width;
-        const ptrdiff_t after = from[end - 1 - begin] + TILE + LINE / SIZE; /* of their last pixel's line */
+        const int inside = from[end - 1 - begin] + TILED_PITCH_ELEMENTS <= g->width;
+        const ptrdiff_t after = from[end - 1 - begin] + PRODUCT_ROWS + CACHE_LINE_BYTES / SIZE; /* of their last pixel's line */
         for (ptrdiff_t c = 0; c < g->channels; c++) {
             const REAL *row = input + c * g->width;
-            for (ptrdiff_t x = from[0]; c + BEFORE < g->channels && x < after; x += LINE / SIZE)
-                __builtin_prefetch(row + BEFORE * g->width + x);
-            REAL *to = tiles + begin * size + c * PITCH;
+            for (ptrdiff_t x = from[0]; c + TILED_PREFETCH_CHANNELS < g->channels && x < after; x += CACHE_LINE_BYTES / SIZE)
+                __builtin_prefetch(row + TILED_PREFETCH_CHANNELS * g->width + x);
+            REAL *to = tiles + begin * size + c * TILED_PITCH_ELEMENTS;
             for (ptrdiff_t i = 0; i < end - begin; i++)
-                for (ptrdiff_t x = 0; x < PITCH; x += LANES)
+                for (ptrdiff_t x = 0; x < TILED_PITCH_ELEMENTS; x += LANES)
                     NAME(store)(to + i * size + x, inside ? NAME(load)(row + from[i] + x)
                                                           : NAME(load_some)(row + from[i] + x, 0, g->width - from[i] - x));
         }
     }
 }
+#endif

@@ -1,7 +1,7 @@
-/* One group of a convolution in numbers: what the kernels of every type of element are told. */
-#ifndef CONVBENCH_SHAPE
-#define CONVBENCH_SHAPE
-#include <stddef.h>
+/* One group of a convolution in numbers, as the kernels of every type of element take it. */
+#pragma once
+
+#include "tuning.h"
 
 typedef struct {
     ptrdiff_t channels, height, width;             /* of the input, channels of one group */
@@ -18,12 +18,16 @@ static inline void size_output(Shape *g, ptrdiff_t below, ptrdiff_t right)
     g->out_width = (g->left + g->width + right - g->dilation_x * (g->taps_x - 1) - 1) / g->stride_x + 1;
 }
 
-#define ALONE (1 << 12) /* products, for each byte of a vector, that one thread has summed before others would have begun */
-
-/* How many of so many threads `groups` such groups of images, of one or of several, are worth; vector: its bytes. */
-static inline ptrdiff_t team(const Shape *g, ptrdiff_t groups, ptrdiff_t threads, ptrdiff_t vector)
+/* Input rows that `rows` output rows see, and input columns that `columns` output columns see. */
+static inline ptrdiff_t rows_seen(const Shape *g, ptrdiff_t rows) { return (rows - 1) * g->stride_y + (g->taps_y - 1) * g->dilation_y + 1; }
+static inline ptrdiff_t columns_seen(const Shape *g, ptrdiff_t columns)
 {
-    const ptrdiff_t each = g->outputs * g->out_height * g->out_width * g->channels * g->taps_y * g->taps_x;
-    return groups * each < vector * ALONE ? 1 : threads;
+    return (columns - 1) * g->stride_x + (g->taps_x - 1) * g->dilation_x + 1;
 }
-#endif
+
+/* How many of so many threads are worth starting for `groups` groups of images; vector: its bytes. */
+static inline ptrdiff_t useful_threads(const Shape *g, ptrdiff_t groups, ptrdiff_t threads, ptrdiff_t vector)
+{
+    const ptrdiff_t products = g->outputs * g->out_height * g->out_width * g->channels * g->taps_y * g->taps_x;
+    return groups * products < vector * MAX_ONE_THREAD_PRODUCTS_PER_VECTOR_BYTE ? 1 : threads;
+}

@@ -1,67 +1,30 @@
-/* Vectors as wide as this machine's, of one type of element. Included once for each: REAL is the type, SIZE its bytes,
-   NAME(x) gives a name that says the type. GCC's vector extensions (also clang's), so that the same text is compiled for
-   AVX-512, AVX, SSE and NEON. */
+/* Vectors as wide as this machine's, of the type of element that _float.h or _double.h selects (float where none is selected). GCC's vector
+   extensions (also clang's), so that the same text is compiled for AVX-512, AVX, SSE and NEON. */
+#ifndef REAL
+#include "_float.h"
+#endif
+#ifndef CONVBENCH_VECTORS
+#define CONVBENCH_VECTORS
 
-#include <stddef.h>
+#include "_machine.h"
 #include <string.h>
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
 
-#ifndef VECTOR
-#if defined(__AVX512F__)
-#define VECTOR 64 /* bytes */
-#define INSTRUCTIONS "avx512"
-#elif defined(__AVX__)
-#define VECTOR 32
-#if defined(__AVX2__)
-#define INSTRUCTIONS "avx2"
-#else
-#define INSTRUCTIONS "avx"
-#endif
-#else
-#define VECTOR 16
-#if defined(__aarch64__)
-#define INSTRUCTIONS "neon"
-#elif defined(__x86_64__)
-#define INSTRUCTIONS "sse"
-#else
-#define INSTRUCTIONS "other"
-#endif
-#endif
-/* Keeps a value in a register where GCC would load it again for each use, or move the loads so far ahead that it spills. */
-#if defined(__x86_64__)
-#define KEEP(value) __asm__("" : "+v"(value))
-#define KEEP_POINTER(p) __asm__("" : "+r"(p))
-#else
-#define KEEP(value) (void)(value)
-#define KEEP_POINTER(p) (void)(p)
-#endif
-/* Has GCC read memory again, where it would rather keep more weights than there are registers. */
-#define FORGET __asm__ volatile("" ::: "memory")
-#define INLINE static inline __attribute__((always_inline))
-/* Rows of an outer product kept in registers, two vectors each: 28 of 32 registers, or 12 of 16. */
-#if defined(__AVX512F__) || defined(__aarch64__)
-#define TILE 14
-#else
-#define TILE 6
-#endif
 #define IDENTITY(j) (j)
 #define EACH2(f) f(0), f(1)
 #define EACH4(f) EACH2(f), f(2), f(3)
 #define EACH8(f) EACH4(f), f(4), f(5), f(6), f(7)
 #define EACH16(f) EACH8(f), f(8), f(9), f(10), f(11), f(12), f(13), f(14), f(15)
-#endif
+#define PAIR (2 * LANES) /* elements of two vectors: output channels that packed and transformed weights have side by side */
 
 #undef LANES
 #undef EACH
-#if VECTOR / SIZE == 16
+#if VECTOR_SIZE / SIZE == 16
 #define LANES 16
 #define EACH EACH16
-#elif VECTOR / SIZE == 8
+#elif VECTOR_SIZE / SIZE == 8
 #define LANES 8
 #define EACH EACH8
-#elif VECTOR / SIZE == 4
+#elif VECTOR_SIZE / SIZE == 4
 #define LANES 4
 #define EACH EACH4
 #else
@@ -80,9 +43,9 @@
 #endif
 
 #define V NAME(vector)
-typedef REAL V __attribute__((vector_size(VECTOR)));
-typedef REAL NAME(loose) __attribute__((vector_size(VECTOR), aligned(SIZE), may_alias));
-typedef WHOLE NAME(lanes) __attribute__((vector_size(VECTOR)));
+typedef REAL V __attribute__((vector_size(VECTOR_SIZE)));
+typedef REAL NAME(loose) __attribute__((vector_size(VECTOR_SIZE), aligned(SIZE), may_alias));
+typedef WHOLE NAME(lanes) __attribute__((vector_size(VECTOR_SIZE)));
 
 INLINE V NAME(load)(const REAL *from) { return *(const NAME(loose) *)from; }
 
@@ -146,7 +109,7 @@ INLINE V NAME(load_some)(const REAL *from, ptrdiff_t first, ptrdiff_t last)
 #endif
 }
 
-/* Store past the caches, as fits outputs that are larger than they; `to` is aligned to a vector. */
+/* Non-temporal store, as fits outputs that are larger than the caches; `to` is aligned to a vector. */
 INLINE void NAME(stream)(REAL *to, V value)
 {
 #if defined(__AVX512F__)
@@ -271,3 +234,4 @@ INLINE void NAME(transpose)(V rows[LANES])
 #endif
     SWAP_STEP(1)
 }
+#endif

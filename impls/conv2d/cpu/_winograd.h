@@ -1,14 +1,16 @@
-/* Winograd's F(4x4, 3x3) for one type of element, a vector of channels at a time: see cpu.cython_winograd, and _vectors.h for REAL
-   and NAME. Lavin and Gray, arXiv 1509.09308; the points 0, 1, -1, 2, -2 and infinity. */
+/* Winograd's F(4x4, 3x3), a vector of channels at a time: see cpu.cython_winograd. Lavin and Gray, arXiv 1509.09308; the points 0, 1, -1, 2,
+   -2 and infinity. */
+#ifndef REAL
+#include "_float.h"
+#endif
+#ifndef CONVBENCH_WINOGRAD
+#define CONVBENCH_WINOGRAD
 
 #include "_winograd_tiles.h"
 
-#ifndef CONVBENCH_WINOGRAD
-#define CONVBENCH_WINOGRAD
-#define MOST_TAPS 121 /* of a kernel, by the limits of cpu.cython_winograd */
-#endif
+#define MAX_TAPS 121 /* of a kernel, by the requirements of cpu.cython_winograd */
 
-/* Six numbers along one axis of a tile, transformed; `step` vectors lie between them, `far` between the results. */
+/* The transform of an input tile's six numbers along one axis. */
 INLINE void NAME(forward6)(const V d[6], V t[6])
 {
     const V four = NAME(splat)(4), five = NAME(splat)(5), two = NAME(splat)(2);
@@ -21,7 +23,8 @@ INLINE void NAME(forward6)(const V d[6], V t[6])
     t[5] = four * d[1] + (d[5] - five * d[3]);
 }
 
-INLINE void NAME(backward6)(const V m[6], V y[4])
+/* The inverse transform of six products along one axis, to four outputs. */
+INLINE void NAME(inverse6)(const V m[6], V y[4])
 {
     const V sum = m[1] + m[2], difference = m[1] - m[2], far_sum = m[3] + m[4], far_difference = m[3] - m[4];
     y[0] = m[0] + sum + far_sum;
@@ -30,6 +33,7 @@ INLINE void NAME(backward6)(const V m[6], V y[4])
     y[3] = difference + NAME(splat)(8) * far_difference + m[5];
 }
 
+/* The transform of three weights along one axis. */
 INLINE void NAME(weights3)(const V g[3], V t[6])
 {
     const V sixth = NAME(splat)((REAL)1 / 6), small = NAME(splat)((REAL)1 / 24);
@@ -49,8 +53,8 @@ INLINE void NAME(transform_block)(const Shape *g, const Grouping *w, const REAL 
                                   ptrdiff_t first, ptrdiff_t blocks, REAL *factors, const int whole)
 {
     const ptrdiff_t taps_x = whole ? 3 : g->taps_x, window = whole ? 9 : g->taps_y * taps_x, pieces = whole ? 1 : w->pieces;
-    const ptrdiff_t length = g->channels * window, far = STEP(pieces * blocks);
-    V taps[(whole ? 9 : MOST_TAPS) * LANES]; /* of LANES channels, as vectors of output channels */
+    const ptrdiff_t length = g->channels * window, far = FACTORS_STEP(pieces * blocks);
+    V taps[(whole ? 9 : MAX_TAPS) * LANES]; /* of LANES channels, as vectors of output channels */
     _Pragma("GCC unroll 1") for (int part = 0; part < window; part++)
     {
         const ptrdiff_t at = (block * window + part) * LANES;
@@ -110,14 +114,15 @@ static void NAME(transform_weights)(const Shape *g, const Grouping *w, const REA
 static void NAME(transform_tiles)(const Shape *g, const Grouping *w, const REAL *input, ptrdiff_t read, ptrdiff_t y, ptrdiff_t row,
                                   REAL *groups, REAL *lines)
 {
-    const ptrdiff_t pixels = g->height * g->width, pitch = LINE(g, w), far = AREA(w), chunk = CHUNK / w->apart_x * w->apart_x;
+    const ptrdiff_t pixels = g->height * g->width, pitch = LINE_AREA(g, w), far = TILES_AREA(w);
+    const ptrdiff_t chunk = WINOGRAD_CHUNK_TILES / w->apart_x * w->apart_x;
     const ptrdiff_t block = read % w->deep, c = block * LANES, channels = g->channels - c < LANES ? g->channels - c : LANES;
     const ptrdiff_t begin = read / w->deep * w->across, end = begin + w->across;
     const ptrdiff_t every = g->stride_x < g->dilation_x ? g->stride_x : g->dilation_x; /* columns: nothing sees those between */
     const int rows_seen = w->tall >> begin & 1 ? 6 : 5;
     y += first_down(w, begin) * g->dilation_y;
     for (ptrdiff_t first = 0; first < w->tiles_x; first += chunk) {
-        const ptrdiff_t tiles = w->tiles_x - first < chunk ? w->tiles_x - first : chunk, columns = columns_seen(g, w, tiles);
+        const ptrdiff_t tiles = w->tiles_x - first < chunk ? w->tiles_x - first : chunk, columns = tile_columns(g, w, tiles);
         const ptrdiff_t x = 4 * first * g->stride_x - g->left;
         for (int i = 0; i < rows_seen; i++) {
             REAL *line = lines + i * pitch;
@@ -166,7 +171,7 @@ static void NAME(transform_tiles)(const Shape *g, const Grouping *w, const REAL 
 INLINE void NAME(multiply)(const int count, const int vectors, ptrdiff_t size, ptrdiff_t blocks, const REAL *tiles,
                            const REAL *factors, REAL *products, int more)
 {
-    V sums[TILE][2];
+    V sums[PRODUCT_ROWS][2];
     _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
         _Pragma("GCC unroll 2") for (int half = 0; half < vectors; half++)
             sums[t][half] = more ? NAME(load)(products + t * PAIR + half * LANES) : (V){0};
@@ -192,21 +197,21 @@ INLINE void NAME(multiply)(const int count, const int vectors, ptrdiff_t size, p
     {                                                                                                                  \
         NAME(multiply)(count, vectors, size, blocks, tiles, factors, products, more);                                  \
     }
-#define BOTH(count) MULTIPLY(count, 1) MULTIPLY(count, 2)
-BOTH(1) BOTH(2) BOTH(3) BOTH(4) BOTH(5) BOTH(6)
-#if TILE == 14
-BOTH(7) BOTH(8) BOTH(9) BOTH(10) BOTH(11) BOTH(12) BOTH(13) BOTH(14)
+#define MULTIPLY_BOTH(count) MULTIPLY(count, 1) MULTIPLY(count, 2)
+MULTIPLY_BOTH(1) MULTIPLY_BOTH(2) MULTIPLY_BOTH(3) MULTIPLY_BOTH(4) MULTIPLY_BOTH(5) MULTIPLY_BOTH(6)
+#if REGISTERS == 32
+MULTIPLY_BOTH(7) MULTIPLY_BOTH(8) MULTIPLY_BOTH(9) MULTIPLY_BOTH(10) MULTIPLY_BOTH(11) MULTIPLY_BOTH(12) MULTIPLY_BOTH(13) MULTIPLY_BOTH(14)
 #endif
-#undef BOTH
+#undef MULTIPLY_BOTH
 
 typedef void (*NAME(Multiply))(ptrdiff_t, ptrdiff_t, const REAL *, const REAL *, REAL *, int);
 static const NAME(Multiply) NAME(multiplies)[][2] = {
-#define BOTH(count) [count] = {NAME(multiply_##count##_by_1), NAME(multiply_##count##_by_2)},
-    BOTH(1) BOTH(2) BOTH(3) BOTH(4) BOTH(5) BOTH(6)
-#if TILE == 14
-    BOTH(7) BOTH(8) BOTH(9) BOTH(10) BOTH(11) BOTH(12) BOTH(13) BOTH(14)
+#define MULTIPLY_BOTH(count) [count] = {NAME(multiply_##count##_by_1), NAME(multiply_##count##_by_2)},
+    MULTIPLY_BOTH(1) MULTIPLY_BOTH(2) MULTIPLY_BOTH(3) MULTIPLY_BOTH(4) MULTIPLY_BOTH(5) MULTIPLY_BOTH(6)
+#if REGISTERS == 32
+    MULTIPLY_BOTH(7) MULTIPLY_BOTH(8) MULTIPLY_BOTH(9) MULTIPLY_BOTH(10) MULTIPLY_BOTH(11) MULTIPLY_BOTH(12) MULTIPLY_BOTH(13) MULTIPLY_BOTH(14)
 #endif
-#undef BOTH
+#undef MULTIPLY_BOTH
 };
 
 /* The i-th of the 36 products of a group, of `blocks` blocks of channels of each piece but those whose product is zero; tiles and factors
@@ -240,7 +245,7 @@ INLINE void NAME(multiply_pieces)(const Grouping *w, NAME(Multiply) multiply, in
 static int NAME(transform_products)(const Shape *g, const Grouping *w, const REAL *products, ptrdiff_t tiles, ptrdiff_t outputs,
                                      ptrdiff_t height, ptrdiff_t width, const REAL *bias, REAL *output, REAL *wide)
 {
-    const ptrdiff_t far = w->size * PAIR, pitch = WIDE(w), pixels = g->out_height * g->out_width;
+    const ptrdiff_t far = w->size * PAIR, pitch = OUTPUT_ROW_AREA(w), pixels = g->out_height * g->out_width;
     V nothing = {0}; /* a sum of zeros, as long as all is finite */
     REAL sum = 0;
     for (int half = 0; half * LANES < outputs; half++) {
@@ -253,13 +258,13 @@ static int NAME(transform_products)(const Shape *g, const Grouping *w, const REA
             {
                 V m[6];
                 _Pragma("GCC unroll 6") for (int j = 0; j < 6; j++) m[j] = NAME(load)(from + (6 * i + j) * far);
-                NAME(backward6)(m, rows[i]);
+                NAME(inverse6)(m, rows[i]);
             }
             _Pragma("GCC unroll 4") for (int j = 0; j < 4; j++)
             {
                 const V column[6] = {rows[0][j], rows[1][j], rows[2][j], rows[3][j], rows[4][j], rows[5][j]};
                 V y[4];
-                NAME(backward6)(column, y);
+                NAME(inverse6)(column, y);
                 _Pragma("GCC unroll 4") for (int i = 0; i < 4; i++)
                 {
                     nothing += (y[i] + start) * NAME(splat)(0);
@@ -289,15 +294,15 @@ static int NAME(outputs_of)(const Shape *g, const Grouping *w, const REAL *produ
                              ptrdiff_t tiles, ptrdiff_t outputs, const REAL *bias, REAL *output, ptrdiff_t image, REAL *wide)
 {
     const ptrdiff_t column = group % w->parts * w->size;
-    int lost = 0;
+    int nonfinite = 0;
     for (ptrdiff_t r = 0; r < rows; r++) {
         const ptrdiff_t n = (row + r) / w->tiles_y, y = begin_of((row + r) % w->tiles_y, w->apart_y);
         const ptrdiff_t height = there_of(g->out_height - y, 4, w->apart_y);
         const ptrdiff_t width = g->out_width - 4 * column < 4 * tiles ? g->out_width - 4 * column : 4 * tiles;
-        lost |= NAME(transform_products)(g, w, products + r * w->tiles_x * PAIR, tiles, outputs, height, width, bias,
+        nonfinite |= NAME(transform_products)(g, w, products + r * w->tiles_x * PAIR, tiles, outputs, height, width, bias,
                                          output + n * image + y * g->out_width + 4 * column, wide);
     }
-    return lost;
+    return nonfinite;
 }
 
 /* The outputs of groups first to last - 1 of transformed tiles, of `outputs` output channels; row: the first of the tiles' rows,
@@ -308,10 +313,10 @@ static int NAME(finish)(const Shape *g, const Grouping *w, const REAL *groups, c
                          ptrdiff_t first, ptrdiff_t last, ptrdiff_t row, ptrdiff_t count, ptrdiff_t outputs, const REAL *bias,
                          REAL *output, ptrdiff_t image, REAL *work)
 {
-    REAL *products = work + NAME(factors_area)(w), *wide = products + FEW * 36 * w->size * PAIR;
-    const int few = !packed && last - first <= FEW;
+    REAL *products = work + NAME(factors_area)(w), *wide = products + MAX_HELD_GROUPS * 36 * w->size * PAIR;
+    const int few = !packed && last - first <= MAX_HELD_GROUPS;
     const ptrdiff_t depth = few && w->depth < w->deep ? w->depth : w->deep;
-    int lost = 0;
+    int nonfinite = 0;
     for (ptrdiff_t block = 0; block < w->deep; block += depth) {
         const ptrdiff_t blocks = w->deep - block < depth ? w->deep - block : depth;
         const REAL *factors = packed ? packed : work;
@@ -324,13 +329,13 @@ static int NAME(finish)(const Shape *g, const Grouping *w, const REAL *groups, c
             REAL *held = products + (few ? group - first : 0) * 36 * w->size * PAIR;
             for (int i = 0; i < 36; i++)
                 NAME(multiply_pieces)(w, NAME(multiplies)[rows * tiles][outputs > LANES], i, block, blocks,
-                                      groups + (group * 36 + i) * AREA(w) + block * w->pieces * w->size * LANES,
-                                      factors + i * STEP(w->pieces * blocks), held + i * w->size * PAIR);
+                                      groups + (group * 36 + i) * TILES_AREA(w) + block * w->pieces * w->size * LANES,
+                                      factors + i * FACTORS_STEP(w->pieces * blocks), held + i * w->size * PAIR);
             if (block + blocks == w->deep)
-                lost |= NAME(outputs_of)(g, w, held, group, row + begin, rows, tiles, outputs, bias, output, image, wide);
+                nonfinite |= NAME(outputs_of)(g, w, held, group, row + begin, rows, tiles, outputs, bias, output, image, wide);
         }
     }
-    return lost;
+    return nonfinite;
 }
 
 /* All of `count` rows of tiles from `row` on, by one thread: their tiles, then block after block of output channels. input and output
@@ -343,10 +348,13 @@ static int NAME(all)(const Shape *g, const Grouping *w, const REAL *input, ptrdi
     for (ptrdiff_t r = row; r < row + count; r++)
         for (ptrdiff_t read = 0; read < w->reads; read++)
             NAME(transform_tiles)(g, w, input + r / w->tiles_y * in_image, read, row_of(g, w, r % w->tiles_y), r - row, tiles, work);
-    int lost = 0;
-    for (ptrdiff_t k = 0; k < g->outputs; k += PAIR)
-        lost |= NAME(finish)(g, w, tiles, weight + k * g->channels * g->taps_y * g->taps_x, packed ? packed + k / PAIR * NAME(factors_area)(w) : NULL, 0,
-                             groups, row, count, g->outputs - k < PAIR ? g->outputs - k : PAIR, bias + k,
-                             output + k * g->out_height * g->out_width, image, work);
-    return lost;
+    int nonfinite = 0;
+    for (ptrdiff_t k = 0; k < g->outputs; k += PAIR) {
+        const REAL *factors = packed ? packed + k / PAIR * NAME(factors_area)(w) : NULL;
+        nonfinite |= NAME(finish)(g, w, tiles, weight + k * g->channels * g->taps_y * g->taps_x, factors, 0, groups, row, count,
+                                  g->outputs - k < PAIR ? g->outputs - k : PAIR, bias + k, output + k * g->out_height * g->out_width,
+                                  image, work);
+    }
+    return nonfinite;
 }
+#endif

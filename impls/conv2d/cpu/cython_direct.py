@@ -16,12 +16,12 @@ strided ones are copied with their padding. Images of one channel, as depthwise 
 read where they lie too, masks leaving padding out, with AVX-512 and square kernels of 3, 5 and 7, with AVX2 of 3 and up
 to 64 columns, undilated and with strides of 1 or 2. Depthwise images are else mostly transposed to vectors of channels,
 a band of rows at a time, and so are those of too few columns for vectors along them. Along rows, outputs of 8 MB and
-more go past the caches. For each thread, extra memory: a padded copy of at most about 100 kB, or of the rows that eight
-output rows see where that is more, with several outputs at once a number for each weight of an output and, without
-AVX-512, as many output rows as the kernel has; tiles of 192 kB and one more, or of two where that is more, or for all
-of them the packed weights; across channels their weights and 512 kB, or a vector of channels of what twice as many
-output rows see as the kernel has, and of their sums, where that is more. Up to 2^12 products for each byte of a vector
-are one thread's: others take longer to begin.
+more are written by non-temporal stores. For each thread, extra memory: a padded copy of at most about 100 kB, or of the
+rows that eight output rows see where that is more, with several outputs at once a number for each weight of an output
+and, without AVX-512, as many output rows as the kernel has; tiles of 192 kB and one more, or of two where that is more,
+or for all of them the packed weights; across channels their weights and 512 kB, or a vector of channels of what twice
+as many output rows see as the kernel has, and of their sums, where that is more. Up to 2^12 products for each byte of a
+vector are one thread's: others take longer to begin.
 """
 
 import functools
@@ -68,7 +68,7 @@ def _is_faster_across(n, channels, width, out, kernel, stride, dilation, machine
     if columns > MAX_COLUMNS or width > MAX_WIDTH:
         return False
     across *= LOADED_ONCE if stride[1] == 1 else UNSORTED
-    # As next_cut in _rows.h has it: tiles of four vectors, and of one, two or four for the columns that are left.
+    # As next_cut in _direct_plan.h has it: tiles of four vectors, and of one, two or four for the columns that are left.
     whole, rest = columns // (4 * lanes), columns % (4 * lanes)
     along = columns / (lanes * (4 * whole + next(count for count in (0, 1, 2, 4) if rest <= count * lanes)))
     if columns <= lanes:

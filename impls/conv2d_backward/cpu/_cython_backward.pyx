@@ -10,32 +10,21 @@ from cython.parallel cimport prange
 
 cdef extern from *:
     """
-    #include "_shape.h"
-    #define REAL float
-    #define SIZE 4
-    #define NAME(name) name##_float
-    #include "_vectors.h"
+    #include "_float.h"
     #include "_weight_gradient.h"
-    #undef REAL
-    #undef SIZE
-    #undef NAME
-    #define REAL double
-    #define SIZE 8
-    #define NAME(name) name##_double
-    #include "_vectors.h"
+    #include "_double.h"
     #include "_weight_gradient.h"
     """
     ctypedef struct Shape:
         Py_ssize_t channels, height, width, outputs, out_height, out_width, taps_y, taps_x
         Py_ssize_t stride_y, stride_x, dilation_y, dilation_x, top, left
-    void pair_float(const Shape*, const float*, const float*, float*) nogil
-    void pair_double(const Shape*, const double*, const double*, double*) nogil
+    void weight_gradient_float(const Shape*, const float*, const float*, float*) nogil
+    void weight_gradient_double(const Shape*, const double*, const double*, double*) nogil
     enum:
-        VECTOR
-
-cdef Py_ssize_t CACHED = 256 << 10  # bytes of images that every pair of channels goes over before the next images
-cdef Py_ssize_t SUMS = 4 << 20  # bytes of sums at a time
-cdef Py_ssize_t FEW = 16  # pairs for each thread: with fewer the threads share the images instead
+        VECTOR_SIZE
+        GRADIENT_IMAGES_BYTES
+        GRADIENT_SUMS_BYTES
+        MIN_PAIRS_PER_THREAD
 
 
 def weight_rows(
@@ -51,12 +40,12 @@ def weight_rows(
     (g.top, g.left), (g.dilation_y, g.dilation_x) = pad, dilation
     cdef Py_ssize_t threads = openmp.omp_get_max_threads(), images = input.shape[0], parts
     cdef floating[:, :, ::1] sums
-    cdef Py_ssize_t pairs = grad_weight.shape[0] * g.channels, lanes = VECTOR // sizeof(floating)
-    cdef Py_ssize_t taps = g.taps_y * g.taps_x, most = max(1, SUMS // (taps * VECTOR)), first, count
+    cdef Py_ssize_t pairs = grad_weight.shape[0] * g.channels, lanes = VECTOR_SIZE // sizeof(floating)
+    cdef Py_ssize_t taps = g.taps_y * g.taps_x, most = max(1, GRADIENT_SUMS_BYTES // (taps * VECTOR_SIZE)), first, count
     for first in range((pairs + most - 1) // most):
         count = min(most, pairs - first * most)
         # A sum for each lane, and each thread where they share the images.
-        parts = 1 if count >= FEW * threads else min(threads, images)
+        parts = 1 if count >= MIN_PAIRS_PER_THREAD * threads else min(threads, images)
         sums = np.zeros((parts, count, taps * lanes), np.asarray(grad_weight).dtype)
         _weight_sums(&g, grad_output, input, sums, first * most, threads)
         np.asarray(grad_weight).reshape(pairs, taps)[first * most : first * most + count] = np.asarray(sums).reshape(
@@ -70,7 +59,7 @@ cdef void _weight_sums(
 ):
     """Add to sums (parts of the images, pairs of channels from the first on, taps in lanes)."""
     cdef Py_ssize_t images = input.shape[0], parts = sums.shape[0], count = sums.shape[1], block, job, n, pair, k, c, part
-    cdef Py_ssize_t size = (input.nbytes + grad_output.nbytes) // images, step = max(1, CACHED // max(1, size))
+    cdef Py_ssize_t size = (input.nbytes + grad_output.nbytes) // images, step = max(1, GRADIENT_IMAGES_BYTES // max(1, size))
     for block in range((images + step * parts - 1) // (step * parts)):
         for job in prange(parts * count, nogil=True, schedule="static", num_threads=threads):
             part = job // count
@@ -79,6 +68,6 @@ cdef void _weight_sums(
             c = k // g.outputs * g.channels + pair % g.channels
             for n in range((block * parts + part) * step, min(images, (block * parts + part + 1) * step)):
                 if floating is float:
-                    pair_float(g, &grad_output[n, k, 0, 0], &input[n, c, 0, 0], &sums[part, job % count, 0])
+                    weight_gradient_float(g, &grad_output[n, k, 0, 0], &input[n, c, 0, 0], &sums[part, job % count, 0])
                 else:
-                    pair_double(g, &grad_output[n, k, 0, 0], &input[n, c, 0, 0], &sums[part, job % count, 0])
+                    weight_gradient_double(g, &grad_output[n, k, 0, 0], &input[n, c, 0, 0], &sums[part, job % count, 0])

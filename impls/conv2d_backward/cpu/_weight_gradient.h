@@ -1,12 +1,13 @@
-/* The gradient of the weight for horizontal stride 1: for each pair of channels the taps' sums in vector registers, rows of
-   the output's gradient against rows of the input. A vector of the gradient, once loaded, serves all taps of a tile.
-   Included once for each type of element, after _vectors.h. */
-
-#ifndef CONVBENCH_TILES
-#define CONVBENCH_TILES
-#define TILE_ROWS 3 /* taps of a tile: nine sums of three by three, or five of a row, of 16 registers */
-#define TILE_COLUMNS 5
+/* The gradient of the weight for horizontal stride 1: for each pair of channels the taps' sums in vector registers, rows of the output's
+   gradient against rows of the input. A vector of the gradient, once loaded, serves all taps of a tile. */
+#ifndef REAL
+#include "_float.h"
 #endif
+#ifndef CONVBENCH_WEIGHT_GRADIENT
+#define CONVBENCH_WEIGHT_GRADIENT
+
+#include "_shape.h"
+#include "_vectors.h"
 
 /* All bits of the last `count` lanes, none of the others. */
 INLINE NAME(lanes) NAME(last_lanes)(ptrdiff_t count)
@@ -38,7 +39,7 @@ INLINE void NAME(edges)(const Shape *g, const REAL *grads, const REAL *pixels, p
 }
 
 /* A tile's products with one row of the gradient, in columns low to high - 1, which all of its taps see. */
-INLINE void NAME(products)(V a[TILE_ROWS][TILE_COLUMNS], const REAL *grads, const REAL *pixels, ptrdiff_t line,
+INLINE void NAME(products)(V a[GRADIENT_TILE_ROWS][GRADIENT_TILE_COLUMNS], const REAL *grads, const REAL *pixels, ptrdiff_t line,
                            ptrdiff_t dilation, ptrdiff_t low, ptrdiff_t high, const int rows, const int columns)
 {
     ptrdiff_t q = low;
@@ -57,7 +58,7 @@ INLINE void NAME(products)(V a[TILE_ROWS][TILE_COLUMNS], const REAL *grads, cons
     }
 }
 
-INLINE void NAME(flush)(V a[TILE_ROWS][TILE_COLUMNS], REAL *sums, ptrdiff_t taps_x, const int rows, const int columns)
+INLINE void NAME(flush)(V a[GRADIENT_TILE_ROWS][GRADIENT_TILE_COLUMNS], REAL *sums, ptrdiff_t taps_x, const int rows, const int columns)
 {
     _Pragma("GCC unroll 3") for (int i = 0; i < rows; i++)
         _Pragma("GCC unroll 5") for (int j = 0; j < columns; j++) {
@@ -71,7 +72,7 @@ INLINE void NAME(flush)(V a[TILE_ROWS][TILE_COLUMNS], REAL *sums, ptrdiff_t taps
 INLINE void NAME(tile)(const Shape *g, const REAL *grads, const REAL *pixels, REAL *sums, ptrdiff_t r, ptrdiff_t s,
                        const int rows, const int columns)
 {
-    V a[TILE_ROWS][TILE_COLUMNS] = {{{0}}};
+    V a[GRADIENT_TILE_ROWS][GRADIENT_TILE_COLUMNS] = {{{0}}};
     ptrdiff_t line = g->dilation_y * g->width, offset = s * g->dilation_x - g->left;
     ptrdiff_t behind = offset + (columns - 1) * g->dilation_x;
     ptrdiff_t low = offset < 0 ? -offset : 0, high = g->width - behind < g->out_width ? g->width - behind : g->out_width;
@@ -89,7 +90,7 @@ INLINE void NAME(tile)(const Shape *g, const REAL *grads, const REAL *pixels, RE
         } else
             for (int i = 0; i < rows; i++, y += g->dilation_y)
                 if (y >= 0 && y < g->height) {
-                    V b[TILE_ROWS][TILE_COLUMNS] = {{{0}}};
+                    V b[GRADIENT_TILE_ROWS][GRADIENT_TILE_COLUMNS] = {{{0}}};
                     const REAL *row = pixels + y * g->width;
                     REAL *place = sums + i * g->taps_x * LANES;
                     if (low < high) {
@@ -103,19 +104,20 @@ INLINE void NAME(tile)(const Shape *g, const REAL *grads, const REAL *pixels, RE
 }
 
 /* Adds to sums (taps_y, taps_x, LANES) what one image gives for a pair of channels: grads (P, Q), pixels (H, W). */
-static void NAME(pair)(const Shape *g, const REAL *grads, const REAL *pixels, REAL *sums)
+static void NAME(weight_gradient)(const Shape *g, const REAL *grads, const REAL *pixels, REAL *sums)
 {
     ptrdiff_t r = 0;
     if (g->taps_x == 3)
         for (; r + 3 <= g->taps_y; r += 3)
             NAME(tile)(g, grads, pixels, sums, r, 0, 3, 3);
     for (; r < g->taps_y; r++)
-        for (ptrdiff_t s = 0; s < g->taps_x; s += TILE_COLUMNS)
+        for (ptrdiff_t s = 0; s < g->taps_x; s += GRADIENT_TILE_COLUMNS)
             switch (g->taps_x - s) {
             case 1: NAME(tile)(g, grads, pixels, sums, r, s, 1, 1); break;
             case 2: NAME(tile)(g, grads, pixels, sums, r, s, 1, 2); break;
             case 3: NAME(tile)(g, grads, pixels, sums, r, s, 1, 3); break;
             case 4: NAME(tile)(g, grads, pixels, sums, r, s, 1, 4); break;
-            default: NAME(tile)(g, grads, pixels, sums, r, s, 1, TILE_COLUMNS);
+            default: NAME(tile)(g, grads, pixels, sums, r, s, 1, GRADIENT_TILE_COLUMNS);
             }
 }
+#endif

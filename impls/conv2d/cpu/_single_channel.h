@@ -1,48 +1,29 @@
-/* Sums of images of one channel where they lie, without a copy: strips of a few vectors side by side, down which go as many rows of sums
-   as see one row of the input, so that all of them have it at once. Masks leave out what lies beside the rows. For one type of element:
-   see cpu.cython_direct, and _vectors.h for REAL and NAME. */
-
-#ifndef LONGEST
-#if !defined(MASK)
-#define MANY 0
-#define LONGEST 0 /* no strips */
-#elif defined(SHIFTED)
-#define MANY 1      /* sums of five and seven rows fit into registers, and vectors are shifted in one step */
-#define LONGEST 512 /* columns of an image: down longer rows, and down narrow strips sooner, one waits for memory */
-#define WIDEST(size, stride) ((size) == 7 && (stride) == 1 ? 3 : 4) /* vectors of a strip whose sums fit into registers */
-#define PLACES(size, stride) 1                                      /* that a row is loaded from: one, and others are shifted from it */
-#else
-#define MANY 0
-#define LONGEST 64
-#define WIDEST(size, stride) 3
-#define PLACES(size, stride) (((size) + (stride) - 1) / (stride)) /* one for each tap, or pair of taps where the stride parts pairs */
+/* Sums of images of one channel in place, without a copy: strips of a few vectors side by side, down which go as many rows of sums as see one
+   row of the input, so that all of them have it at once. Masks leave out what lies beside the rows. See cpu.cython_direct. */
+#ifndef REAL
+#include "_float.h"
 #endif
-#define KEPT (256 << 10) /* bytes of a piece of an image */
-#define AHEAD 8          /* rows that are asked for before they are wanted, since the machine does not foresee a strip's next row */
+#ifndef CONVBENCH_SINGLE_CHANNEL
+#define CONVBENCH_SINGLE_CHANNEL
 
-/* Whether there are strips for an image. */
-static int has_strips(const Shape *g)
-{
-    return g->channels == 1 && g->taps_y == g->taps_x && (g->taps_y == 3 || (MANY && (g->taps_y == 5 || g->taps_y == 7))) &&
-           g->stride_y == g->stride_x && g->stride_x <= 2 && g->dilation_y == 1 && g->dilation_x == 1 && g->width <= LONGEST;
-}
-
-/* So many parts of each of `jobs` jobs, or some more, so that few jobs are even work for the threads. */
-static ptrdiff_t even_parts(const Shape *g, ptrdiff_t parts, ptrdiff_t jobs, ptrdiff_t threads)
-{
-    const int uneven = jobs * parts % threads != 0 && jobs < 8 * threads && g->out_height >= threads * g->taps_y;
-    return uneven ? (parts + threads - 1) / threads * threads : parts;
-}
-#endif
+#include "_direct_plan.h"
+#include "_vectors.h"
 
 /* How many pieces the output rows of `images` images make: so many that what one strip sees beside its own lies near for the next. */
 static ptrdiff_t NAME(strip_pieces)(const Shape *g, ptrdiff_t threads, ptrdiff_t images)
 {
     const ptrdiff_t bytes = g->out_height * g->stride_y * g->width * (ptrdiff_t)sizeof(REAL);
-    return even_parts(g, (bytes + KEPT - 1) / KEPT, images, threads);
+    return even_parts(g, (bytes + STRIP_PIECE_BYTES - 1) / STRIP_PIECE_BYTES, images, threads);
 }
 
 #ifdef MASK
+/* Places that a row is loaded from: one, from which others are shifted, or one for each tap, or pair of taps where the stride parts pairs. */
+#ifdef SHIFTED
+#define ROW_LOADS(size, stride) 1
+#else
+#define ROW_LOADS(size, stride) (((size) + (stride) - 1) / (stride))
+#endif
+
 /* The vectors of a row from `from` on, a vector for each that is summed and one more where others are shifted from them; with a stride
    of 2, those of even and of odd columns. */
 INLINE void NAME(load_row)(const int vectors, const int stride, const REAL *from, MASK there[5][2], V whole[2][5])
@@ -60,15 +41,15 @@ INLINE void NAME(load_row)(const int vectors, const int stride, const REAL *from
 }
 
 #define STRIP_ARGUMENTS                                                                                                \
-    const Shape *g, const REAL *input, const REAL *weight, REAL start, REAL *output, ptrdiff_t at, ptrdiff_t first, ptrdiff_t last, int past
+    const Shape *g, const REAL *input, const REAL *weight, REAL start, REAL *output, ptrdiff_t at, ptrdiff_t first, ptrdiff_t last, int streamed
 
-/* Output rows first to last - 1 of the strip of `vectors` vectors from column `at` on; past: its vectors are whole and aligned, and go past
-   the caches. */
+/* Output rows first to last - 1 of the strip of `vectors` vectors from column `at` on; streamed: its vectors are whole and aligned, and
+   non-temporal stores write them. */
 INLINE void NAME(strip)(const int vectors, const int size, const int stride, STRIP_ARGUMENTS)
 {
     const int live = (size + stride - 1) / stride; /* rows of sums that see a row of the input */
-    const int hold = size == 3 && MANY; /* weights in registers, where there are so many */
-    const int places = PLACES(size, stride), loaded = vectors + (places == 1);
+    const int hold = size == 3 && HAS_LARGE_STRIPS; /* weights in registers, where there are so many */
+    const int places = ROW_LOADS(size, stride), loaded = vectors + (places == 1);
     const ptrdiff_t column = at * stride - g->left, rest = g->out_width - at - (vectors - 1) * LANES; /* columns of the last vector */
     MASK there[3][5][2]; /* what lies in the image, from each place on */
     V held[9], sums[7][4], whole[2][5];
@@ -98,7 +79,7 @@ INLINE void NAME(strip)(const int vectors, const int size, const int stride, STR
                 continue;
             const REAL *from = input + row * g->width + column;
             _Pragma("GCC unroll 10") for (int v = 0; v < loaded * stride; v++)
-                __builtin_prefetch(from + AHEAD * stride * g->width + v * LANES);
+                __builtin_prefetch(from + STRIP_PREFETCH_ROWS * stride * g->width + v * LANES);
             _Pragma("GCC unroll 7") for (int s = 0; s < size; s++)
             {
                 V x[4];
@@ -121,7 +102,7 @@ INLINE void NAME(strip)(const int vectors, const int size, const int stride, STR
         if (p - live + 1 < first)
             continue;
         REAL *to = output + (p - live + 1) * g->out_width + at;
-        if (past) {
+        if (streamed) {
             _Pragma("GCC unroll 4") for (int v = 0; v < vectors; v++) NAME(stream)(to + v * LANES, sums[live - 1][v]);
             continue;
         }
@@ -133,12 +114,12 @@ typedef void NAME(strip_of)(STRIP_ARGUMENTS);
 #define STRIP(vectors, size, stride)                                                                                   \
     static void NAME(strip_##vectors##_##size##_##stride)(STRIP_ARGUMENTS)                                             \
     {                                                                                                                  \
-        NAME(strip)(vectors, size, stride, g, input, weight, start, output, at, first, last, past);                    \
+        NAME(strip)(vectors, size, stride, g, input, weight, start, output, at, first, last, streamed);                \
     }
 #define STRIPS(size, stride) STRIP(1, size, stride) STRIP(2, size, stride) STRIP(3, size, stride)
 STRIPS(3, 1)
 STRIPS(3, 2)
-#if MANY
+#if HAS_LARGE_STRIPS
 STRIP(4, 3, 1)
 STRIP(4, 3, 2)
 STRIPS(5, 1)
@@ -154,10 +135,10 @@ STRIP(4, 7, 2)
 
 /* Output rows first to last - 1 of all output channels of one image. */
 static void NAME(strips)(const Shape *g, const REAL *input, const REAL *weight, const REAL *bias, REAL *output, ptrdiff_t first,
-                         ptrdiff_t last, int past)
+                         ptrdiff_t last, int streamed)
 {
     static NAME(strip_of) *const strip[][2][4] = {
-#if MANY
+#if HAS_LARGE_STRIPS
         {{STRIPS_OF(3, 1), STRIP_OF(4, 3, 1)}, {STRIPS_OF(3, 2), STRIP_OF(4, 3, 2)}},
         {{STRIPS_OF(5, 1), STRIP_OF(4, 5, 1)}, {STRIPS_OF(5, 2), STRIP_OF(4, 5, 2)}},
         {{STRIPS_OF(7, 1)}, {STRIPS_OF(7, 2), STRIP_OF(4, 7, 2)}},
@@ -165,14 +146,15 @@ static void NAME(strips)(const Shape *g, const REAL *input, const REAL *weight, 
         {{STRIPS_OF(3, 1)}, {STRIPS_OF(3, 2)}},
 #endif
     };
-    const ptrdiff_t vectors = (g->out_width + LANES - 1) / LANES, widest = WIDEST(g->taps_x, g->stride_x);
+    const ptrdiff_t vectors = (g->out_width + LANES - 1) / LANES, widest = MAX_STRIP_VECTORS(g->taps_x, g->stride_x);
     const ptrdiff_t count = (vectors + widest - 1) / widest;
     for (ptrdiff_t k = 0; k < g->outputs; k++)
         for (ptrdiff_t i = 0; i < count; i++) {
             const ptrdiff_t begin = vectors * i / count, end = vectors * (i + 1) / count;
             strip[g->taps_x / 2 - 1][g->stride_x - 1][end - begin - 1](
                 g, input, weight + k * g->taps_y * g->taps_x, bias[k], output + k * g->out_height * g->out_width, begin * LANES, first,
-                last, past && g->out_width % LANES == 0);
+                last, streamed && g->out_width % LANES == 0);
         }
 }
+#endif
 #endif

@@ -1,10 +1,22 @@
-/* Copies of rows of an image with their padding, for one type of element: with a stride, sorted so that what a tap sees lies side by side. See
-   cpu.cython_direct, and _rows.h, whose tiles read them. */
+/* Copies of rows of an image with their padding: with a stride, sorted so that what a tap sees lies side by side. See cpu.cython_direct, and
+   _rows.h, whose tiles read them. */
+#ifndef REAL
+#include "_float.h"
+#endif
+#ifndef CONVBENCH_PADDED_COPY
+#define CONVBENCH_PADDED_COPY
 
-#undef LINE
-#define LINE (64 / SIZE) /* elements that come together */
-#undef FOLLOWING
-#define FOLLOWING (2048 / SIZE) /* elements after which what is wanted next is asked for: images that come from memory are waited for all the same */
+#include "_direct_plan.h"
+#include "_vectors.h"
+
+/* Elements between the rows of one plane of a copy that serves `columns` outputs: whole tiles, and a vector that tiles of four read
+   beyond their last. */
+static ptrdiff_t NAME(pitch)(const Shape *g, ptrdiff_t columns)
+{
+    const ptrdiff_t whole = columns > 2 * LANES ? 4 * LANES : columns > LANES ? 2 * LANES : LANES;
+    const ptrdiff_t more = (g->taps_x - 1) * g->dilation_x / g->stride_x;
+    return (columns + whole - 1) / whole * whole + (more + LANES - 1) / LANES * LANES + (whole > 2 * LANES && !more ? LANES : 0);
+}
 
 /* Which lanes of a vector lie in the image. */
 #ifdef MASK
@@ -31,8 +43,8 @@ INLINE void NAME(load_there)(const int count, const REAL *from, const NAME(there
 {
     _Pragma("GCC unroll 4") for (int i = 0; i < count; i++)
     {
-        if (i * LANES % LINE == 0)
-            __builtin_prefetch(from + FOLLOWING + i * LANES);
+        if (i * LANES % (CACHE_LINE_BYTES / SIZE) == 0)
+            __builtin_prefetch(from + COPY_PREFETCH_BYTES / SIZE + i * LANES);
 #ifdef MASK
         loaded[i] = there == NULL ? NAME(load)(from + i * LANES) : NAME(load_masked)(from + i * LANES, there[i]);
 #else
@@ -118,3 +130,4 @@ static void NAME(fill)(const Shape *g, const REAL *input, REAL *copy, ptrdiff_t 
                 }
         }
 }
+#endif

@@ -1,21 +1,14 @@
-/* Direct sums over packed weights, a vector of output channels at a time: which pixels are summed together, in what order, and what is
-   copied before. _vectors.h, for TILE, comes before. */
-#ifndef CONVBENCH_PIECES
-#define CONVBENCH_PIECES
+/* Direct sums over packed weights: which pixels are summed together, in what order, and what is copied before: what depends on the shape
+   alone. See cpu.cython_packed. */
+#pragma once
+
 #include "_shape.h"
-
-#define PITCH 8 /* from a channel's pixels to the next one's in a tile: whole vectors, TILE elements at least */
-#define FITS_TILES (TILE <= PITCH) /* six pixels do */
-#define CHUNK 8 /* tiles that are copied together */
-
-#define MOST (TILE == 6 ? 3 : 2) /* vectors of output channels that are summed together: of six pixels none of one alone, which would
-                                    leave half of the registers without work */
 
 /* Blocks of output channels of a group that are summed together, two vectors each, or the last one more or less. */
 static ptrdiff_t blocks_of(ptrdiff_t outputs, ptrdiff_t lanes)
 {
     const ptrdiff_t vectors = (outputs + lanes - 1) / lanes;
-    return MOST > 2 && vectors > 1 ? vectors / 2 : (vectors + 1) / 2;
+    return MAX_BLOCK_VECTORS > 2 && vectors > 1 ? vectors / 2 : (vectors + 1) / 2;
 }
 
 /* Output channels that the packed weights of all of them have room for. */
@@ -25,22 +18,18 @@ static ptrdiff_t room_of(ptrdiff_t outputs, ptrdiff_t lanes)
     return (vectors > pairs ? vectors : pairs) * lanes;
 }
 
-/* From the first row and column of a padded image that outputs see to the last. */
-static ptrdiff_t height_seen(const Shape *g) { return (g->out_height - 1) * g->stride_y + (g->taps_y - 1) * g->dilation_y + 1; }
-static ptrdiff_t width_seen(const Shape *g) { return (g->out_width - 1) * g->stride_x + (g->taps_x - 1) * g->dilation_x + 1; }
-
 /* Whether an output sees what is not in the image. */
 static int padded(const Shape *g)
 {
-    return g->top > 0 || g->left > 0 || height_seen(g) > g->height || width_seen(g) > g->width;
+    return g->top > 0 || g->left > 0 || rows_seen(g, g->out_height) > g->height || columns_seen(g, g->out_width) > g->width;
 }
 
-/* Rows of outputs that go together: two where rows are short, which fills registers; but where fourteen pixels do, half as many are enough, and a
-   padded row alone leaves out all of its taps that see only padding. */
-static ptrdiff_t together(const Shape *g) { return g->out_width <= TILE / 2 && !(TILE > 6 && padded(g)) ? 2 : 1; }
+/* Rows of outputs that go together: two where rows are short, which fills registers; but where fourteen pixels do, half as many are enough, and
+   a padded row alone leaves out all of its taps that see only padding. */
+static ptrdiff_t together(const Shape *g) { return g->out_width <= PRODUCT_ROWS / 2 && !(REGISTERS == 32 && padded(g)) ? 2 : 1; }
 
 /* Pieces that rows are cut into, as even and as long as they can be, and pieces of an image. */
-static ptrdiff_t parts(const Shape *g) { return (g->out_width + TILE - 1) / TILE; }
+static ptrdiff_t parts(const Shape *g) { return (g->out_width + PRODUCT_ROWS - 1) / PRODUCT_ROWS; }
 static ptrdiff_t pieces_of(const Shape *g) { return (g->out_height + together(g) - 1) / together(g) * parts(g); }
 
 /* Where a piece lies: its image and rows, which part of them it is, and its columns, the first of them so many on from the part's. */
@@ -75,7 +64,7 @@ static Place next_place(const Shape *g, Place at)
 }
 
 /* Outputs for which there are registers where so many vectors of output channels are summed together. */
-static ptrdiff_t most_of(ptrdiff_t vectors) { return MOST > 2 ? 2 * TILE / vectors : TILE; }
+static ptrdiff_t max_pixels(ptrdiff_t vectors) { return MAX_BLOCK_VECTORS > 2 ? 2 * PRODUCT_ROWS / vectors : PRODUCT_ROWS; }
 
 /* Leaves `there` the first of its outputs, as even as can be but no more than `most`, and `rest` what comes after; whether there is any. */
 static int cut(Place *there, Place *rest, ptrdiff_t most)
@@ -97,40 +86,25 @@ static int cut(Place *there, Place *rest, ptrdiff_t most)
 }
 
 /* From one piece's pixels to the next one's where images are tiled, not a multiple of what takes the same place in a cache. */
-static ptrdiff_t tile_of(const Shape *g) { return g->channels * PITCH + 16; }
+static ptrdiff_t tile_of(const Shape *g) { return g->channels * TILED_PITCH_ELEMENTS + 16; }
 
 /* The rows of a padded image, `first` to `last` - 1, that its pieces `begin` to `end` - 1 see. */
-static void rows_seen(const Shape *g, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t *first, ptrdiff_t *last)
+static void piece_rows(const Shape *g, ptrdiff_t begin, ptrdiff_t end, ptrdiff_t *first, ptrdiff_t *last)
 {
     const ptrdiff_t after = ((end - 1) / parts(g) + 1) * together(g);
     *first = begin / parts(g) * together(g) * g->stride_y;
     *last = ((after < g->out_height ? after : g->out_height) - 1) * g->stride_y + (g->taps_y - 1) * g->dilation_y + 1;
 }
 
-#define SIDE 3 /* outputs at each end of a row of which it is asked tap by tap whether they see padding */
-static int few_at_sides(const Shape *g)
+/* Whether so few outputs at each end of a row see padding that only these are tested for it, tap by tap. */
+static int has_narrow_padding(const Shape *g)
 {
     const ptrdiff_t starts = g->left + g->width - (g->taps_x - 1) * g->dilation_x; /* of outputs that see nothing right of the image */
     const ptrdiff_t clear = starts > 0 ? (starts - 1) / g->stride_x + 1 : 0;
-    return clear >= g->out_width - SIDE && g->left <= SIDE * g->stride_x;
+    return clear >= g->out_width - MAX_EDGE_OUTPUTS && g->left <= MAX_EDGE_OUTPUTS * g->stride_x;
 }
 
-#define SHORT 4          /* vectors of a row up to which it is padded by vectors: three calls of the library take longer */
-#define WORK (8 << 20)   /* bytes of copied images, and of images from which strided 1x1 layers copy */
-#define NEAR (256 << 10) /* bytes of padded images that stay in a core's own cache */
-#define SETS (128 << 10) /* bytes from one place in memory to the next that takes the same place in that cache */
-/* How far ahead is asked for what lies in more streams than the machine's own prefetcher follows. */
-#define AHEAD 64  /* weights of an output */
-#define BEFORE 16 /* channels */
-#define LINE 64   /* bytes that come together */
-/* Bytes of weights and pixels from which they are summed over some of the channels after the other, half as many each: they are read
-   so often that they should come from a core's own cache, for fourteen pixels at a time less often than for six. */
-#define CUT ((FITS_TILES ? 128 : 1024) << 10)
-#define TOGETHER 64               /* pieces that are summed over some of the channels before the next channels' turn */
-#define TAPS (FITS_TILES ? 2 : 1) /* a turn: counting them and asking ahead take as long as several sums of six pixels, which fourteen hide */
-#define PAGES (256 << 10)         /* bytes of so many pages as a core soon finds */
-
-/* What is copied before it is summed, and by whom. */
+/* What is copied before it is summed, and by which threads. */
 typedef struct {
     int copied;              /* images, with their padding, without what no output sees, or tiled */
     int tiled;               /* by pieces, each with all its channels side by side */
@@ -151,19 +125,21 @@ typedef struct {
    row: *g then is that row's. */
 static Plan plan_of(Shape *g, ptrdiff_t images, ptrdiff_t groups, ptrdiff_t threads, ptrdiff_t size)
 {
-    const ptrdiff_t pair = 2 * VECTOR / size, pairs = (g->outputs + pair - 1) / pair;
+    const ptrdiff_t pair = 2 * VECTOR_SIZE / size, pairs = (g->outputs + pair - 1) / pair;
     const int one_tap = g->taps_y == 1 && g->taps_x == 1, strided = g->stride_y > 1 || g->stride_x > 1;
-    /* Half a vector is summed at many strided places in less time than it is asked which of them are padding. And a copy also moves channels
+    /* Half a vector is summed at many strided places in less time than they are tested for padding. And a copy also moves channels
        apart that take each other's place in the cache. */
-    const int soon_copied = VECTOR == 64 && g->outputs <= pair / 4 && g->stride_x > 2;
-    const int sides = padded(g) && !one_tap && !soon_copied && few_at_sides(g) && together(g) == 1 && g->height * g->width * size % SETS > 0;
+    const int soon_copied = VECTOR_SIZE == 64 && g->outputs <= pair / 4 && g->stride_x > 2;
+    const int sides = padded(g) && !one_tap && !soon_copied && has_narrow_padding(g) && together(g) == 1 &&
+                      g->height * g->width * size % CACHE_SET_BYTES > 0;
     Plan plan = {.copied = padded(g) && !sides, .sides = sides, .step_y = 1, .step_x = 1};
     /* Images of strided 1x1 layers are read again for each block of outputs: many bytes in less time without what no output sees. */
-    if (one_tap && strided && pairs >= 4 && images * g->channels * g->height * g->width * size >= (FITS_TILES ? PAGES : WORK))
+    if (one_tap && strided && pairs >= MIN_STRIDED_COPY_PAIRS &&
+        images * g->channels * g->height * g->width * size >= (FITS_TILES ? FAST_PAGES_BYTES : SHARED_COPY_BYTES))
         plan.copied = 1;
     const int long_row = one_tap && (plan.copied || !strided);
-    plan.height = plan.copied ? height_seen(g) : g->height;
-    plan.width = plan.copied ? width_seen(g) : g->width;
+    plan.height = plan.copied ? rows_seen(g, g->out_height) : g->height;
+    plan.width = plan.copied ? columns_seen(g, g->out_width) : g->width;
     if (long_row) {
         plan.step_y = g->stride_y;
         plan.step_x = g->stride_x;
@@ -177,23 +153,24 @@ static Plan plan_of(Shape *g, ptrdiff_t images, ptrdiff_t groups, ptrdiff_t thre
     /* Threads that each have groups or images of their own need not wait for each other, nor read what another has copied, which takes
        up to four times as long where their caches are far apart. Where there are too few of either, each has a band of every image.
        Without groups the weights, which each then packs for itself, must be soon packed. */
-    const int enough = groups * images >= 4 * threads || groups * images % threads == 0;
-    const int soon = pairs <= 8 && images * g->out_height * g->out_width >= 12 * pairs * threads && (enough || !long_row);
+    const int enough = groups * images >= EVEN_JOBS_PER_THREAD * threads || groups * images % threads == 0;
+    const int soon = pairs <= MAX_OWN_WEIGHT_PAIRS &&
+                     images * g->out_height * g->out_width >= MIN_OWN_PIXELS_PER_PAIR * pairs * threads && (enough || !long_row);
     plan.own = ((plan.copied || plan.sides) && soon) || (groups > 1 && enough);
     const ptrdiff_t pieces = pieces_of(g);
     plan.bands = enough ? 1 : threads < pieces ? threads : pieces;
     /* One pixel of each channel after the other is a page after the other: with few pixels at a time most of the way to them. Bands of
        tiles stay near a core for all its outputs, unless the weights are not soon packed by each thread. Where sums take 14 pixels at a
-       time, each piece asks for the next one's lines instead. */
-    if (FITS_TILES && long_row && !plan.copied && !strided && pairs > 1 && g->channels * g->width * size > PAGES) {
+       time, each piece prefetches the next one's lines instead. */
+    if (FITS_TILES && long_row && !plan.copied && !strided && pairs > 1 && g->channels * g->width * size > FAST_PAGES_BYTES) {
         plan.copied = plan.tiled = 1;
-        plan.own = threads == 1 || images * g->width >= 400 * threads;
-        plan.bands = plan.own ? (pieces * tile_of(g) * size + NEAR - 1) / NEAR : 1;
+        plan.own = threads == 1 || images * g->width >= MIN_OWN_TILED_PIXELS * threads;
+        plan.bands = plan.own ? (pieces * tile_of(g) * size + OWN_COPY_BYTES - 1) / OWN_COPY_BYTES : 1;
         if (plan.own && !enough)
             plan.bands = (plan.bands + threads - 1) / threads * threads;
         if (plan.bands > pieces)
             plan.bands = pieces;
-        plan.images = plan.own ? 1 : WORK / (pieces * tile_of(g) * size);
+        plan.images = plan.own ? 1 : SHARED_COPY_BYTES / (pieces * tile_of(g) * size);
         plan.images = plan.images < 1 ? 1 : plan.images > images ? images : plan.images;
         return plan;
     }
@@ -201,13 +178,13 @@ static Plan plan_of(Shape *g, ptrdiff_t images, ptrdiff_t groups, ptrdiff_t thre
         plan.height = 0;
         for (ptrdiff_t i = 0; i < plan.bands; i++) {
             ptrdiff_t first, last;
-            rows_seen(g, pieces * i / plan.bands, (pieces * (i + 1) + plan.bands - 1) / plan.bands, &first, &last);
+            piece_rows(g, pieces * i / plan.bands, (pieces * (i + 1) + plan.bands - 1) / plan.bands, &first, &last);
             plan.height = last - first > plan.height ? last - first : plan.height;
         }
     }
     /* As many images at a time as the cache holds, but not so many that a thread has none. */
-    const ptrdiff_t bytes = g->channels * plan.height * plan.width * size, shared = groups * images / (4 * threads);
-    plan.images = (plan.own ? NEAR : WORK) / bytes;
+    const ptrdiff_t bytes = g->channels * plan.height * plan.width * size, shared = groups * images / (EVEN_JOBS_PER_THREAD * threads);
+    plan.images = (plan.own ? OWN_COPY_BYTES : SHARED_COPY_BYTES) / bytes;
     if (plan.own && plan.images > shared)
         plan.images = shared;
     if (plan.images < 1)
@@ -216,4 +193,3 @@ static Plan plan_of(Shape *g, ptrdiff_t images, ptrdiff_t groups, ptrdiff_t thre
         plan.images = images;
     return plan;
 }
-#endif
