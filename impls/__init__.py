@@ -13,5 +13,6 @@ Importing this package needs NumPy alone; each implementation imports its librar
 from impls import conv2d
 from impls.contract import Implementation, Unavailable, load, names, wrap
 from impls.conv2d.choice import explain
+from impls.conv2d.cpu import auto  # noqa: F401  # which impls.conv2d(...) calls
 
 __all__ = ["Implementation", "Unavailable", "conv2d", "explain", "load", "names", "wrap"]

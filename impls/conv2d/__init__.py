@@ -24,11 +24,10 @@ class _Operation(types.ModuleType):
         the definition does, without the transforms that round more. Raises ValueError or TypeError that name the argument,
         and MemoryError where the arrays, or what every implementation lays out beside them, would not fit.
         """
+        # impls imports cpu.auto: a package that did so itself would be imported by what it imports.
         return self.cpu.auto.convolve(input, weight, bias, stride, padding, dilation, groups, exact=exact)
 
     __call__.__qualname__ = "conv2d"  # Python's own message about a missing argument names the operation
 
 
 sys.modules[__name__].__class__ = _Operation
-
-import impls.conv2d.cpu.auto  # noqa: E402, F401  # which comes back here for the name of this package

@@ -6,18 +6,16 @@ the last round counts, whose reference is on disk.
 """
 
 import itertools
-import json
 import statistics
 import sys
 
 from convbench.asv import project
-from convbench.stored import results
-from convbench.stored import side_lines
+from convbench.stored import results, side_lines
 
 
 def main():
     files = results.result_files(project.find().results)
-    lines = [json.loads(text) for text in side_lines.path(files[-1]).read_text().splitlines()] if files else []
+    lines = list(side_lines.json_lines(side_lines.path(files[-1]))) if files else []
     cost = {}
     for before, line in itertools.pairwise(lines):
         if before["benchmark"] == line["benchmark"]:  # between two of them asv starts anew
