@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help bench bench-full bench-gpu bench-gpu-full device wheelhouse device-bundle dashboard speed tune gate-proof test test-slow fuzz lint smoke overhead clean
+.PHONY: help bench bench-full bench-gpu bench-gpu-full device wheelhouse device-bundle dashboard speed tune gate-proof test proofs fuzz lint smoke overhead clean
 
 help:
 	@echo "make bench       install, measure a short selection for HEAD, publish, print the table (nine to sixteen minutes)"
@@ -19,7 +19,7 @@ help:
 	@echo "make tune        install, time who is fastest on which problem, write the table that cpu.auto picks from: goes on where it stopped"
 	@echo "make gate-proof  how right convbench gate is on this machine, and what it costs: an hour, goes on where it stopped"
 	@echo "make test        install and run all tests"
-	@echo "make test-slow   the proofs that take minutes"
+	@echo "make proofs   the proofs that take minutes"
 	@echo "make fuzz        damaged files and odd convolutions for MINUTES=10, beginning with SEED=0, kernels under sanitizers"
 	@echo "make lint        ruff and mypy"
 	@echo "make smoke       every kind of class with one implementation, built, checked and published"
@@ -140,11 +140,11 @@ gate-proof: $(VENV)/installed
 # Several files at a time, one more than there are cores since many wait for processes, but for what compares times. What was changed in a Cython file is compiled before, once.
 test: $(VENV)/installed
 	$(BIN)/python -c "import impls"
-	$(BIN)/python -m pytest -m "not slow and not alone" --numprocesses $$(($$(nproc) + 1)) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
-	$(BIN)/python -m pytest -m "alone and not slow"
+	$(BIN)/python -m pytest -m "not proof and not alone" --numprocesses $$(($$(nproc) + 1)) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -m "alone and not proof"
 
-test-slow: $(VENV)/installed
-	$(BIN)/python -m pytest -m slow --timeout 3600
+proofs: $(VENV)/installed
+	$(BIN)/python -m pytest -m proof --timeout 3600
 
 # Not as in the environment, whose installed package would be found first: without the site module, .pth files are not read.
 SANITIZED := build/sanitized

@@ -15,22 +15,8 @@ sys.path.append(str(Path(__file__).parents[1]))
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Who compiles for seconds for every new problem or kernel, and on which cases he is tried each time.
-FEW = ("plain", "depthwise", "same, even kernel", "strides that differ", "no image", "1")
-COMPILING = {"cpu.torch_compile": ("plain", "1"), "cpu.numba_stencil": FEW, "cpu.numba_direct": FEW}
-TRIED = {f"{name}-{few}" for name, cases in COMPILING.items() for few in cases} | {"cpu.numba_stencil", "cpu.numba_direct"}
-THROUGHOUT = {"test_implementations", "test_arguments", "test_extremes"}
-LONG = (
-    "test_gate",
-    "test_faults",
-    "test_range",
-    "test_commits",
-    "test_suite",
-    "test_run",
-    "test_blocked",
-    "test_contract",
-    "test_gpu_sources",
-)
+# Threads of OpenMP that spin while they wait would take the cores from the other tests that run meanwhile.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 @pytest.fixture(autouse=True)
@@ -64,14 +50,5 @@ def browser():
 
 
 def pytest_collection_modifyitems(items):
-    """The files that take minutes come first: where several run at a time, none is left over at the end.
-
-    What compiles for every problem is tried on a few of them each time and on the rest among the slow proofs.
-    """
-    items.sort(key=lambda item: item.path.stem not in LONG)
-    for item in items:
-        calls = getattr(item, "callspec", None)
-        if calls is None or calls.params.get("name") not in COMPILING or item.path.stem not in THROUGHOUT:
-            continue
-        if calls.id not in TRIED:
-            item.add_marker(pytest.mark.slow)
+    """The files that take longest come first: where several run at a time, none is left over at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("first") is None)

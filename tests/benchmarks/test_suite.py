@@ -9,15 +9,20 @@ import sys
 from pathlib import Path
 
 import pytest
+from cases import case
 
 import impls
 from benchmarks.harness import cell
 from benchmarks.workloads.operations import OPERATIONS
 
+pytestmark = pytest.mark.first
 ROOT = Path(__file__).parents[2]
 CPU = {operation: impls.names(operation, "cpu") for operation in OPERATIONS}
-EVERY = [(operation, name) for operation, names in CPU.items() for name in names]
-each = pytest.mark.parametrize(("operation", "name"), EVERY, ids=map(" ".join, EVERY))
+# The first implementation of each family: a family has bounds of its own by which it is judged.
+JUDGED = {
+    operation: [*{impls.contract.declaration(name, operation)["family"]: name for name in reversed(names)}.values()]
+    for operation, names in CPU.items()
+}
 
 
 def python(code, *arguments, **options):
@@ -26,36 +31,40 @@ def python(code, *arguments, **options):
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False, **options)
 
 
-@pytest.fixture(scope="module")
-def verdicts():
-    script = [sys.executable, ROOT / "tests" / "helpers" / "broken_cells.py", json.dumps(CPU)]
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(JUDGED, id="of each family"), pytest.param(CPU, id="every", marks=pytest.mark.proof)],
+)
+def verdicts(request):
+    """What becomes of each fault in each implementation: {operation: {name: {fault: (status, reason, whether stored)}}}."""
+    script = [sys.executable, ROOT / "tests" / "helpers" / "broken_cells.py", json.dumps(request.param)]
     done = subprocess.run(script, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@each
-@pytest.mark.parametrize(
-    "fault",
-    [
-        *("tap_off_by_one", "border_row", "wrong_group", "nan", "wrong_later", "remembered"),
-        *("changes_its_input", "changes_its_weight"),
-    ],
-)
-def test_a_broken_implementation_fails_and_has_no_time(verdicts, operation, name, fault):
-    status, reason, stored = verdicts[operation][name][fault]
-    assert (status, stored) == ("failed", False)
-    assert reason.startswith("WrongAnswer: ")
-    said = {
-        "nan": "the output is nan at n=0, k=1, p=3, q=4" if operation == "conv2d" else "input is nan at n=0, c=1, y=3, x=4",
-        "remembered": "with the input negated",
-        "changes_its_input": "it changed what it was given",
-        "changes_its_weight": "it changed what it was given",
-    }
-    assert said.get(fault, "relative L2 error") in reason
+def judged(verdicts, fault):
+    """The verdicts on one fault: (operation, name, status, reason, whether a time was stored)."""
+    return [(operation, name, *found[fault]) for operation in OPERATIONS for name, found in verdicts[operation].items()]
 
 
-@pytest.mark.parametrize("name", CPU["conv2d_backward"])
+SAID = {
+    "remembered": "with the input negated",
+    "changes_its_input": "it changed what it was given",
+    "changes_its_weight": "it changed what it was given",
+}
+
+
+@pytest.mark.parametrize("fault", ["tap_off_by_one", "border_row", "wrong_group", "nan", "wrong_later", *SAID])
+def test_a_broken_implementation_fails_and_has_no_time(verdicts, fault):
+    for operation, name, status, reason, stored in judged(verdicts, fault):
+        nan = "the output is nan at n=0, k=1, p=3, q=4" if operation == "conv2d" else "input is nan at n=0, c=1, y=3, x=4"
+        with case(operation, name):
+            assert (status, stored) == ("failed", False)
+            assert reason.startswith("WrongAnswer: ")
+            assert (nan if fault == "nan" else SAID.get(fault, "relative L2 error")) in reason
+
+
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
@@ -65,17 +74,19 @@ def test_a_broken_implementation_fails_and_has_no_time(verdicts, operation, name
         ("no_bias", "it returned 2 arrays, not 3$"),
     ],
 )
-def test_every_gradient_is_judged(verdicts, name, fault, said):
-    status, reason, stored = verdicts["conv2d_backward"][name][fault]
-    assert (status, stored) == ("failed", False)
-    assert re.match(f"WrongAnswer: {said}", reason)
+def test_every_gradient_is_judged(verdicts, fault, said):
+    for name, found in verdicts["conv2d_backward"].items():
+        status, reason, stored = found[fault]
+        with case(name):
+            assert (status, stored) == ("failed", False)
+            assert re.match(f"WrongAnswer: {said}", reason)
 
 
-@each
-def test_the_same_cell_unbroken_has_a_time(verdicts, operation, name):
-    status, remark, stored = verdicts[operation][name]["unbroken"]
-    assert (status, stored) == ("ok", True)
-    assert remark is None or remark.startswith("the host took ")  # a busy host is no fault of the cell
+def test_the_same_cell_unbroken_has_a_time(verdicts):
+    for operation, name, status, remark, stored in judged(verdicts, "unbroken"):
+        with case(operation, name):
+            assert (status, stored) == ("ok", True)
+            assert remark is None or remark.startswith("the host took ")  # a busy host is no fault of the cell
 
 
 LIST = """
@@ -248,11 +259,12 @@ def test_no_cell_changes_its_meaning_unnoticed():
 import json, sys
 sys.path.append(".")
 from benchmarks import adam_step, ceilings, conv2d, conv2d_backward, conv_transpose2d, preprocess, read_batch, train_step
+from benchmarks.timing import limits
 modules = conv2d, conv2d_backward, conv_transpose2d, adam_step, read_batch, preprocess, train_step
 classes = [c for m in modules for c in vars(m).values() if hasattr(c, "problems") and c.__name__[0] != "_"]
 names = {c: f"{c.operation}.{c.__name__}" for c in classes}
 cells = {names[c]: {"version": c.version, **{str(v): repr(p) for v, p in c.problems.items()}} for c in classes}
-cells["Ceilings"] = {"version": ceilings.Ceilings.version, **{k: repr(v) for k, v in ceilings.CEILINGS.items()}}
+cells["Ceilings"] = {"version": ceilings.Ceilings.version, **{k: repr(v) for k, v in limits.LIMITS.items()}}
 print(json.dumps(cells, indent=1))
 """
     now = json.loads(python(code).stdout)

@@ -1,4 +1,6 @@
-"""The raw kernels that are compiled for each problem, with GCC's sanitizers: python gpu_sanitized.py under libasan.so.
+"""The raw kernels that are compiled for each problem, with GCC's sanitizers: python gpu_sanitized.py SIZES under libasan.so.
+
+SIZES of tiles are "every", or "in turn": of each problem one.
 
 They end the interpreter where a kernel reads or writes outside of an array, be it on the device, in shared memory or in
 registers, reads several elements at once where none may be, or counts beyond its integers. Prints how many kernels ran.
@@ -6,6 +8,8 @@ registers, reads several elements at once where none may be, or counts beyond it
 
 import importlib
 import itertools
+import os
+import sys
 
 import numpy as np
 from gpu_problems import DTYPES, outside
@@ -21,13 +25,16 @@ LABELS = [
 ]
 
 
-def main():
+def main(sizes):
+    os.environ.pop("LD_PRELOAD")  # the compiler needs no sanitizer itself
+    both = 1, 1 << 16
+    calls = list(itertools.product(both, LABELS) if sizes == "every" else zip(itertools.cycle(both), LABELS, strict=False))
     RawKernel.flags = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
     count = 0
     for name in ("gpu.cupy_direct", "gpu.cupy_depthwise", "gpu.cupy_winograd"):
         with replaced(cupy_on_numpy()) as modules:
             function, module = impls.load(name), importlib.import_module(f"impls.conv2d.{name}")
-        for size, label in itertools.product((1, 1 << 16), LABELS):
+        for size, label in calls:
             module.BUSY = size  # of tiles: large ones, and small ones
             module.launch.cache_clear()
             problem = Problem.parse(label, dtype=DTYPES[LABELS.index(label) % 2])
@@ -39,4 +46,4 @@ def main():
 
 
 if __name__ == "__main__":
-    print(main())
+    print(main(sys.argv[1]))

@@ -24,8 +24,6 @@ import numpy as np
 import pytest
 from gpu_problems import in_one_form
 
-from impls.conv2d.tensors import tensor
-
 # As in https://docs.cupy.dev/en/stable/reference/routines.html
 ROUTINES = (
     *("arange", "ascontiguousarray", "clip", "einsum", "empty", "isfinite", "matmul", "minimum", "multiply", "pad", "zeros"),
@@ -180,6 +178,8 @@ def on_the_cpu(function, *arrays, **settings):
 
     Its checks are left out, since they would refuse tensors that are not on a CUDA device.
     """
+    from impls.conv2d.tensors import tensor  # here, because it imports torch
+
     (input, weight, bias), settings = (*arrays, None)[:3], in_one_form(*arrays, **settings)
     tensors = (None if array is None else tensor(array) for array in (input, weight, bias))
     return function.unchecked(*tensors, *settings).numpy()

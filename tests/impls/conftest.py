@@ -1,9 +1,20 @@
 """What several files of tests of implementations prepare."""
 
+import contextlib
 import shutil
 
+import numpy as np
 import pytest
+from auto_tables import HERE
+from filelock import FileLock
+from hostile_tiles import READERS
 from packages import PACKAGE
+
+import impls
+from benchmarks.commands import tune
+from impls.conv2d import arguments, choice, measurements
+
+BY_NUMBA = ("cpu.numba_direct", "cpu.numba_loops", "cpu.numba_winograd", "im2col.indirect", "im2col.numba")
 
 
 @pytest.fixture
@@ -11,3 +22,60 @@ def copy(tmp_path):
     """A copy of the package's sources, nothing compiled, in a folder of its own."""
     shutil.copytree(PACKAGE, tmp_path / "impls", ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     return tmp_path / "impls"
+
+
+@pytest.fixture(scope="session")
+def compiled_once(tmp_path_factory):
+    """One process compiles what several files of tests call; the others wait for it and load that from Numba's cache."""
+    with FileLock(tmp_path_factory.getbasetemp().parent / "numba.lock"):
+        for name in BY_NUMBA:
+            for dtype in ("float32", "float64"):
+                with contextlib.suppress(impls.Unavailable):
+                    impls.load(name)(np.ones((1, 2, 7, 9), dtype), np.ones((3, 2, 3, 3), dtype))
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    """Writes a table of measurements in place of the real one: put({(instruction set, threads): [entries]}).
+
+    For a table of another processor the key goes on with that and a date.
+    """
+
+    def forget():
+        measurements._all.cache_clear()
+        measurements.nearest.cache_clear()
+        arguments.dispatcher.clear()
+
+    def put(entries):
+        made = [
+            {
+                "instruction_set": instructions,
+                "processor": more[0] if more else HERE,
+                "threads": count,
+                "machine": "box",
+                "commit": "01234567",
+                "date": more[1] if more else "2026-11-21",
+                "problems": problems,
+            }
+            for (instructions, count, *more), problems in entries.items()
+        ]
+        (tmp_path / "auto.toml").write_text("".join(map(tune._text, made)))
+        forget()
+
+    monkeypatch.setattr(measurements, "FILE", tmp_path / "auto.toml")
+    monkeypatch.setattr(choice, "instruction_set", lambda: "avx9")
+    monkeypatch.setattr(measurements, "processor", lambda: HERE)
+    put({})
+    yield put
+    forget()
+
+
+@pytest.fixture(scope="module")
+def readers():
+    found = {}
+    for name in READERS:
+        try:
+            found[name] = impls.load(name, "read_batch")
+        except impls.Unavailable:
+            continue
+    return found

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import impls
+from benchmarks.errors import Skip
 from benchmarks.harness import cell
-from benchmarks.harness.asv_types import Skip
 from benchmarks.workloads import adam, oracle
 from benchmarks.workloads.adam import AdamStep, Update
 

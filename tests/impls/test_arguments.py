@@ -1,14 +1,19 @@
 """The same call means the same to every implementation: errors, empty batches, inputs left as they were."""
 
 import contextlib
+import itertools
 import warnings
 
 import numpy as np
 import pytest
 from calls import arrays, call, ones, outcome
+from cases import case
 from drop_in import DROP_INS, NAMES, load
+from sweeps import each, swept
 
 import impls
+
+pytestmark = pytest.mark.usefixtures("compiled_once")
 
 
 @pytest.fixture(scope="module")
@@ -19,6 +24,12 @@ def available():
         with contextlib.suppress(pytest.skip.Exception):
             found[name] = load(name)
     return found
+
+
+@pytest.fixture(params=[False, pytest.param(True, marks=pytest.mark.proof)], ids=["quick", "torch_compile too"])
+def called(request, available):
+    """Those that take good calls too; torch.compile compiles for seconds for each, and does so among the proofs."""
+    return {name: function for name, function in available.items() if request.param or name != "cpu.torch_compile"}
 
 
 X, W, B = ones(1, 4, 5, 6), ones(6, 4, 3, 3), ones(6)
@@ -169,47 +180,49 @@ OF_THE_CALL = {
 BAD |= OF_THE_CALL
 
 
-@pytest.mark.parametrize("bad", BAD)
-def test_the_same_mistake_gives_the_same_error(bad, available):
-    what, error, parts = BAD[bad]
-    outcomes = {name: outcome(function, *what.arrays, **what.settings) for name, function in available.items()}
-    expected = outcomes["cpu.loops"]
-    if bad in OF_THE_CALL:  # in Python's own words, by which a method has one argument more than a function
-        for name in DROP_INS:
-            kind, text = outcomes.pop(name)
-            assert kind is error
-            assert all(part in text for part in parts)
-    assert outcomes == dict.fromkeys(outcomes, expected)
-    assert expected[0] is error
-    for part in parts:
-        assert part in expected[1]
+def test_the_same_mistake_gives_the_same_error(available):
+    for bad, (what, error, parts) in BAD.items():
+        outcomes = {name: outcome(function, *what.arrays, **what.settings) for name, function in available.items()}
+        expected = outcomes["cpu.loops"]
+        with case(bad):
+            if bad in OF_THE_CALL:  # in Python's own words, by which a method has one argument more than a function
+                for name in DROP_INS:
+                    kind, text = outcomes.pop(name)
+                    assert kind is error
+                    assert all(part in text for part in parts)
+            assert outcomes == dict.fromkeys(outcomes, expected)
+            assert expected[0] is error
+            for part in parts:
+                assert part in expected[1]
 
 
-@pytest.mark.parametrize("bad", [bad for bad, (_, error, _) in BAD.items() if error is ValueError and "bias" not in bad])
-def test_unsupported_gives_the_same_error_as_the_call(bad, available):
-    what, *_ = BAD[bad]
-    shapes = [array.shape for array in what.arrays]
-    for function in available.values():
-        called = outcome(function, *what.arrays, **what.settings)
-        assert outcome(function.unsupported, *shapes, **what.settings) == called
+def test_unsupported_gives_the_same_error_as_the_call(available):
+    judged = {bad: what for bad, (what, error, _) in BAD.items() if error is ValueError and "bias" not in bad}
+    assert judged
+    for (bad, what), (name, function) in itertools.product(judged.items(), available.items()):
+        shapes = [array.shape for array in what.arrays]
+        with case(bad, name):
+            called = outcome(function, *what.arrays, **what.settings)
+            assert outcome(function.unsupported, *shapes, **what.settings) == called
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_mistake_comes_before_a_limit(name):
-    function = load(name)
-    with pytest.raises(ValueError, match="more than input"):
-        function(X, ones(6, 4, 9, 9), stride=3)
-    with pytest.raises(ValueError, match="bias must have shape"):
-        function(X, W, ones(2), stride=2, dilation=2)
+def test_a_mistake_comes_before_a_limit(available):
+    for name, function in available.items():
+        with case(name):
+            with pytest.raises(ValueError, match="more than input"):
+                function(X, ones(6, 4, 9, 9), stride=3)
+            with pytest.raises(ValueError, match="bias must have shape"):
+                function(X, W, ones(2), stride=2, dilation=2)
 
 
 @pytest.mark.parametrize("name", ["stride", "padding", "dilation", "groups"])
-def test_a_good_call_does_not_excuse_a_bad_one(name, available):
+def test_a_good_call_does_not_excuse_a_bad_one(name, called):
     good = {"padding": 0}.get(name, 1)
-    for function in available.values():
-        function(X, W, **{name: good})
-        with pytest.raises((TypeError, ValueError), match=f"^{name} must be"):
-            function(X, W, **{name: float(good)})
+    for implementation, function in called.items():
+        with case(implementation):
+            function(X, W, **{name: good})
+            with pytest.raises((TypeError, ValueError), match=f"^{name} must be"):
+                function(X, W, **{name: float(good)})
 
 
 @pytest.mark.parametrize("name", ["stride", "padding", "dilation", "groups"])
@@ -231,8 +244,8 @@ def test_errors_name_the_argument_whatever_it_is(name):
     ],
     ids=str,
 )
-def test_unusual_values_mean_the_same_everywhere(settings, available):
-    outcomes = {name: outcome(function, X, W, **settings) for name, function in available.items()}
+def test_unusual_values_mean_the_same_everywhere(settings, called):
+    outcomes = {name: outcome(function, X, W, **settings) for name, function in called.items()}
     assert outcomes == dict.fromkeys(outcomes, outcomes["cpu.loops"])
 
 
@@ -267,66 +280,70 @@ SETTINGS = {
 }
 
 
-def supported(function, shapes, settings):
-    if reason := function.unsupported(*shapes, **settings):
-        pytest.skip(reason)
+def supported(function, which, dtype="float32"):
+    """The arrays of each of the settings that an implementation supports: [(word, settings, arrays)]."""
+    made = [(word, SETTINGS[word], arrays(SETTINGS[word], dtype)) for word in which]
+    found = [
+        (word, settings, given)
+        for word, settings, given in made
+        if not function.unsupported(*(array.shape for array in given[:2]), **settings)
+    ]
+    if not found:
+        pytest.skip("a kernel of 3x2 is beyond its limits")
+    return found
 
 
-@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
-@pytest.mark.parametrize("name", NAMES)
-def test_an_empty_batch_gives_an_empty_output(name, settings):
+@swept(SETTINGS, proofs=("cpu.torch_compile",))
+def test_an_empty_batch_gives_an_empty_output(name, which):
     function = load(name)
     for dtype in ("float32", "float64"):
-        input, weight, bias = arrays(settings, dtype)
-        supported(function, (input.shape, weight.shape), settings)
-        whole = function(input, weight, bias, **settings)
-        for nothing in (input[:0], input[::-1][:0], np.empty((0, *input.shape[1:]), dtype, "F")):
-            for start in (bias, None):
-                output = function(nothing, weight, start, **settings)
-                assert output.shape == (0, *whole.shape[1:])
-                assert output.dtype == dtype
+        for word, settings, (input, weight, bias) in supported(function, which, dtype):
+            whole = function(input, weight, bias, **settings)
+            for nothing in (input[:0], input[::-1][:0], np.empty((0, *input.shape[1:]), dtype, "F")):
+                for start in (bias, None):
+                    output = function(nothing, weight, start, **settings)
+                    with case(word, dtype, nothing.strides, start is None):
+                        assert output.shape == (0, *whole.shape[1:])
+                        assert output.dtype == dtype
 
 
-@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
-@pytest.mark.parametrize("name", NAMES)
-def test_inputs_are_only_read(name, settings):
+@swept(SETTINGS, proofs=("cpu.torch_compile",))
+def test_inputs_are_only_read(name, which):
     function = load(name)
-    given = arrays(settings, "float32")
-    supported(function, [array.shape for array in given[:2]], settings)
-    before = [array.copy() for array in given]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        output = function(*given, **settings)
-        for array in given:
-            array.flags.writeable = False
-        again = function(*given, **settings)
-    assert type(output) is type(again) is np.ndarray
-    assert output.dtype == again.dtype == "float32"
-    assert output.flags.writeable
-    assert np.array_equal(output, again)
-    for array, old in zip(given, before, strict=True):
-        assert np.array_equal(array, old)
-        assert not np.shares_memory(output, array)
+    for word, settings, given in supported(function, which):
+        before = [array.copy() for array in given]
+        with case(word), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            output = function(*given, **settings)
+            for array in given:
+                array.flags.writeable = False
+            again = function(*given, **settings)
+            assert type(output) is type(again) is np.ndarray
+            assert output.dtype == again.dtype == "float32"
+            assert output.flags.writeable
+            assert np.array_equal(output, again)
+            for array, old in zip(given, before, strict=True):
+                assert np.array_equal(array, old)
+                assert not np.shares_memory(output, array)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each(proofs=("cpu.torch_compile", "cpu.numba_direct"))
 def test_a_pointwise_identity_is_still_a_new_array(name):
     function, input = load(name), np.arange(12, dtype="float64").reshape(1, 1, 3, 4)
-    supported(function, (input.shape, (1, 1, 1, 1)), {})
+    if reason := function.unsupported(input.shape, (1, 1, 1, 1)):
+        pytest.skip(reason)
     output = function(input, np.ones((1, 1, 1, 1)))
     assert np.array_equal(np.rint(output), input)
     output[:] = -1
     assert input[0, 0, 0, 1] == 1
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_positions_and_keywords_are_one(name):
+@swept(SETTINGS, proofs=("cpu.torch_compile",))
+def test_positions_and_keywords_are_one(name, which):
     function = load(name)
-    for settings in SETTINGS.values():
-        input, weight, bias = arrays(settings, "float64")
-        if function.unsupported(input.shape, weight.shape, **settings):
-            continue
+    for word, settings, (input, weight, bias) in supported(function, which, "float64"):
         values = [{"stride": 1, "padding": 0, "dilation": 1, "groups": 1, **settings}[key] for key in ORDER]
         keywords = function(weight=weight, input=input, bias=bias, **settings)
-        assert np.array_equal(function(input, weight, bias, *values), keywords)
-        assert np.array_equal(function(input, weight, None, *values) + bias[:, None, None], keywords)
+        with case(word):
+            assert np.array_equal(function(input, weight, bias, *values), keywords)
+            assert np.array_equal(function(input, weight, None, *values) + bias[:, None, None], keywords)

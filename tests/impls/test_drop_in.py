@@ -1,5 +1,6 @@
 """impls.conv2d, the drop-in: what people call, with what README shows, with NumPy alone, and what picking costs."""
 
+import itertools
 import re
 import shutil
 import sys
@@ -33,13 +34,27 @@ def test_the_package_is_the_operation():
 
 
 @needs_compiled
-@given(st.sampled_from([p for p in PROBLEMS if p.flops < 2e7]), st.booleans(), st.sampled_from(["float32", "float64"]))
-@examples(deadline=None)
-def test_it_is_what_it_picks(problem, exact, dtype):
-    rng = np.random.default_rng(1)
-    arrays = [rng.random(shape).astype(dtype) for shape in (problem.input_shape, problem.weight_shape, (problem.k,))]
-    picked = impls.explain(*arrays[:2], **problem.arguments, exact=exact).implementation
-    assert np.array_equal(impls.conv2d(*arrays, **problem.arguments, exact=exact), picked(*arrays, **problem.arguments))
+@pytest.mark.parametrize("compiles", [False, pytest.param(True, marks=pytest.mark.proof)])
+def test_it_is_what_it_picks(compiles):
+    """Where Numba compiles for seconds for each problem, it is a proof."""
+
+    def pick(problem, exact, dtype):
+        arrays = [np.broadcast_to(np.ones((), dtype), shape) for shape in (problem.input_shape, problem.weight_shape)]
+        return impls.explain(*arrays, **problem.arguments, exact=exact).implementation
+
+    every = itertools.product([p for p in PROBLEMS if p.flops < 2e7], [False, True], ["float32", "float64"])
+    calls = [call for call in every if ("numba" in pick(*call).name) == compiles]
+
+    @given(st.sampled_from(calls))
+    @examples(max_examples=40, deadline=None)
+    def agree(call):
+        problem, exact, dtype = call
+        rng = np.random.default_rng(1)
+        arrays = [rng.random(shape).astype(dtype) for shape in (problem.input_shape, problem.weight_shape, (problem.k,))]
+        picked = impls.explain(*arrays[:2], **problem.arguments, exact=exact).implementation
+        assert np.array_equal(impls.conv2d(*arrays, **problem.arguments, exact=exact), picked(*arrays, **problem.arguments))
+
+    agree()
 
 
 BARE = """

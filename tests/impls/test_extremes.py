@@ -1,5 +1,6 @@
 """NaN, infinities, denormals, overflow, and problems that fit in no memory: the definition's answer, or one clear error."""
 
+import itertools
 import math
 import sys
 import warnings
@@ -7,12 +8,15 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from drop_in import NAMES
-from drop_in import load as loaded
+from cases import case
+from drop_in import load
+from sweeps import COMPILING, each
 from torch.nn import functional
 
 from impls import checks
 
+pytestmark = pytest.mark.usefixtures("compiled_once")
+DTYPES = ("float32", "float64")
 SHAPES = (2, 4, 9, 9), (4, 2, 3, 3)
 SETTINGS = {
     "valid": {"groups": 2},
@@ -23,11 +27,11 @@ SETTINGS = {
 LEAVES_OUT_ZEROS = {"cpu.opencv"}
 
 
-def load(name, settings=None):
-    function = loaded(name)
-    if settings is not None and (reason := function.unsupported(*SHAPES, **settings)):
-        pytest.skip(reason)
-    return function
+def supported(function):
+    """Of SETTINGS, what an implementation can do, in either dtype: (words, settings, dtype)."""
+    found = [(word, settings) for word, settings in SETTINGS.items() if not function.unsupported(*SHAPES, **settings)]
+    assert found
+    return [((word, dtype), settings, dtype) for word, settings in found for dtype in DTYPES]
 
 
 def fractions(shape, dtype, seed=0, least=0.1):
@@ -73,6 +77,7 @@ def agree(function, arrays, settings, undecided=None):
     np.testing.assert_allclose(output, expected, rtol=tolerance, atol=tolerance)
 
 
+once_compiled = each(proofs=COMPILING)
 BAD = {"nan": [math.nan], "infinity": [math.inf], "minus infinity": [-math.inf], "both": [math.inf, -math.inf]}
 
 
@@ -83,60 +88,59 @@ def test_the_two_definitions_agree():
         np.testing.assert_allclose(by_index(*arrays, settings), by_torch(*arrays, settings))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
-@pytest.mark.parametrize("name", NAMES)
-def test_a_pixel_that_is_not_finite_reaches_the_outputs_that_see_it(name, settings, dtype):
-    function = load(name, settings)
-    for bad in BAD.values():
+@once_compiled
+def test_a_pixel_that_is_not_finite_reaches_the_outputs_that_see_it(name):
+    function = load(name)
+    for (words, settings, dtype), (kind, bad) in itertools.product(supported(function), BAD.items()):
         arrays = [fractions(shape, dtype) for shape in (*SHAPES, (4,))]
         for place, value in zip([(0, 1, 3, 4), (0, 0, 4, 3)], bad, strict=False):
             arrays[0][place] = value
-        agree(function, arrays, settings)
-    arrays = [fractions(shape, dtype) for shape in (*SHAPES, (4,))]
-    arrays[0][1] = math.nan
-    agree(function, arrays, settings)
+        with case(*words, kind):
+            agree(function, arrays, settings)
+    for words, settings, dtype in supported(function):
+        arrays = [fractions(shape, dtype) for shape in (*SHAPES, (4,))]
+        arrays[0][1] = math.nan
+        with case(*words, "an image of nan"):
+            agree(function, arrays, settings)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("taps", [(2, 2), (8, 8), (5, 10), (13, 13)], ids=str)
-@pytest.mark.parametrize("name", NAMES)
-def test_large_kernels_spread_nothing_either(name, taps, dtype):
+@once_compiled
+def test_large_kernels_spread_nothing_either(name):
     """Libraries change to a transform where kernels are large."""
     function = load(name)
-    if reason := function.unsupported((1, 1, 20, 21), (1, 1, *taps)):
-        pytest.skip(reason)
-    arrays = [fractions(shape, dtype) for shape in ((1, 1, 20, 21), (1, 1, *taps), (1,))]
-    arrays[0][0, 0, 15, 3] = math.nan
-    agree(function, arrays, {})
+    for taps, dtype in itertools.product([(2, 2), (8, 8), (5, 10), (13, 13)], DTYPES):
+        if function.unsupported((1, 1, 20, 21), (1, 1, *taps)):
+            continue
+        arrays = [fractions(shape, dtype) for shape in ((1, 1, 20, 21), (1, 1, *taps), (1,))]
+        arrays[0][0, 0, 15, 3] = math.nan
+        with case(taps, dtype):
+            agree(function, arrays, {})
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("taps", [1, 3])
-@pytest.mark.parametrize("name", NAMES)
-def test_a_zero_tap_makes_nan_of_an_infinite_pixel(name, taps, dtype):
+@once_compiled
+def test_a_zero_tap_makes_nan_of_an_infinite_pixel(name):
     function = load(name)
-    if reason := function.unsupported((1, 1, 9, 9), (1, 1, taps, taps)):
-        pytest.skip(reason)
     if name in LEAVES_OUT_ZEROS:
         assert "taps that are zero" in " ".join(sys.modules[f"impls.conv2d.{name}"].__doc__.split())
         pytest.skip("leaves out taps that are zero, as its file says")
-    arrays = [fractions(shape, dtype) for shape in ((1, 1, 9, 9), (1, 1, taps, taps), (1,))]
-    arrays[0][0, 0, 4, 4] = math.inf
-    arrays[1][0, 0, taps // 2, taps // 2] = 0
-    agree(function, arrays, {})
+    for taps, dtype in itertools.product((1, 3), DTYPES):
+        if function.unsupported((1, 1, 9, 9), (1, 1, taps, taps)):
+            continue
+        arrays = [fractions(shape, dtype) for shape in ((1, 1, 9, 9), (1, 1, taps, taps), (1,))]
+        arrays[0][0, 0, 4, 4] = math.inf
+        arrays[1][0, 0, taps // 2, taps // 2] = 0
+        with case(taps, dtype):
+            agree(function, arrays, {})
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
-@pytest.mark.parametrize("name", NAMES)
-def test_a_weight_that_is_not_finite_reaches_its_channel(name, settings, dtype):
+@once_compiled
+def test_a_weight_that_is_not_finite_reaches_its_channel(name):
     """Where it meets padding the answer is open: infinity times a zero that is there is NaN, times none it is nothing.
 
     torch's own float32 kernels leave such products out and its float64 ones do not.
     """
-    function = load(name, settings)
-    for value in (math.nan, math.inf):
+    function = load(name)
+    for (words, settings, dtype), value in itertools.product(supported(function), (math.nan, math.inf)):
         arrays = [fractions(shape, dtype) for shape in (*SHAPES, (4,))]
         arrays[1][1, 0, 0, 2] = value
         only = np.zeros(SHAPES[1], dtype)
@@ -145,38 +149,42 @@ def test_a_weight_that_is_not_finite_reaches_its_channel(name, settings, dtype):
         undecided = ~seen
         undecided[:, [0, 2, 3]] = False
         assert seen.any()
-        agree(function, arrays, settings, undecided)
+        with case(*words, value):
+            agree(function, arrays, settings, undecided)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
-@pytest.mark.parametrize("name", NAMES)
-def test_denormal_numbers_are_numbers(name, settings, dtype):
-    function, facts = load(name, settings), np.finfo(dtype)
+@once_compiled
+def test_denormal_numbers_are_numbers(name):
+    function = load(name)
     image, weight, bias = (fractions(shape, "float64") for shape in (*SHAPES, (4,)))
-    tiny = float(facts.tiny) / 64
-    for scales in ((tiny, 1), (1, tiny)):
+    for (words, settings, dtype), turned in itertools.product(supported(function), (False, True)):
+        facts = np.finfo(dtype)
+        tiny = float(facts.tiny) / 64
+        scales = (1, tiny) if turned else (tiny, 1)
         arrays = [(a * scale).astype(dtype) for a, scale in zip((image, weight, bias * 0), (*scales, 1), strict=True)]
         output = function(*arrays, **settings)
         expected = by_index(*arrays, settings)
         # Each step rounds by half the smallest number there is. Winograd rounds the transformed weights so and multiplies
         # that by up to 10 and 19 along either axis on the way: 18,000 times half of it for each channel.
         allowed = 18_000 if function.family in ("winograd", "auto") else 64
-        assert np.abs(output - expected).max() <= allowed * float(facts.smallest_subnormal)
-        assert np.abs(output).max() > tiny / 2
+        with case(*words, scales):
+            assert np.abs(output - expected).max() <= allowed * float(facts.smallest_subnormal)
+            assert np.abs(output).max() > tiny / 2
 
 
-@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
-@pytest.mark.parametrize("name", NAMES)
-def test_sums_overflow_to_infinity_and_no_sooner(name, settings):
-    function = load(name, settings)
+@once_compiled
+def test_sums_overflow_to_infinity_and_no_sooner(name):
+    function = load(name)
     image, weight, bias = (np.abs(fractions(shape, "float32")) for shape in (*SHAPES, (4,)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        assert np.isposinf(function(image * np.float32(3e38), weight * np.float32(1e3), bias, **settings)).all()
-        large = [image * np.float32(3e38), weight * np.float32(1e-2), bias]
-        output = function(*large, **settings)
-    np.testing.assert_allclose(output, by_index(*large, settings), rtol=1e-4)
+    for words, settings, dtype in supported(function):
+        if dtype == "float64":
+            continue
+        with case(*words), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)
+            assert np.isposinf(function(image * np.float32(3e38), weight * np.float32(1e3), bias, **settings)).all()
+            large = [image * np.float32(3e38), weight * np.float32(1e-2), bias]
+            output = function(*large, **settings)
+            np.testing.assert_allclose(output, by_index(*large, settings), rtol=1e-4)
 
 
 # Memory
@@ -193,23 +201,22 @@ HUGE = {
 }
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("what", HUGE)
-@pytest.mark.parametrize("name", NAMES)
-def test_what_fits_in_no_memory_is_refused_with_its_bytes(name, what, dtype):
+@each()
+def test_what_fits_in_no_memory_is_refused_with_its_bytes(name):
     function = load(name)
-    *shapes, settings = HUGE[what]
-    arrays = [np.broadcast_to(np.ones((), dtype), shape) for shape in shapes]
-    n, c, h, w = shapes[0]
-    pad = settings.get("padding", 0)
-    rows, columns = h + 2 * pad, w + 2 * pad
-    outputs = n * shapes[1][0] * (rows - 2) * (columns - 2)
-    size = np.dtype(dtype).itemsize * (n * c * rows * columns + math.prod(shapes[1]) + outputs)
-    with pytest.raises(MemoryError) as caught:
-        function(*arrays, **settings)
-    text = str(caught.value)
-    assert text.startswith(f"conv2d of input {shapes[0]} and weight {shapes[1]} would take {size:,} bytes, and ")
-    assert text.endswith(" bytes of memory are free")
+    for (what, (*shapes, settings)), dtype in itertools.product(HUGE.items(), DTYPES):
+        arrays = [np.broadcast_to(np.ones((), dtype), shape) for shape in shapes]
+        n, c, h, w = shapes[0]
+        pad = settings.get("padding", 0)
+        rows, columns = h + 2 * pad, w + 2 * pad
+        outputs = n * shapes[1][0] * (rows - 2) * (columns - 2)
+        size = np.dtype(dtype).itemsize * (n * c * rows * columns + math.prod(shapes[1]) + outputs)
+        with case(what, dtype):
+            with pytest.raises(MemoryError) as caught:
+                function(*arrays, **settings)
+            text = str(caught.value)
+            assert text.startswith(f"conv2d of input {shapes[0]} and weight {shapes[1]} would take {size:,} bytes, and ")
+            assert text.endswith(" bytes of memory are free")
 
 
 # Work memory beyond input and output: what is said of it, and the kernel that it is tried with.

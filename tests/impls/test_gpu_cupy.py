@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from cases import case
 from gpu_problems import DTYPES, LABELS, SETTINGS, judge, lying_anyhow, outside, whole_numbers
 from gpu_stand_ins import Array, Place, cupy_on_numpy, on_numpy, replaced
 
@@ -30,35 +31,48 @@ def test_the_names():
     assert {*ours, "gpu.cupy_fft", "gpu.cupy_ndimage", "gpu.cupy_shift", "im2col.cupy"} == set(NAMES)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("label", LABELS)
-@pytest.mark.parametrize("name", NAMES)
-def test_problems(name, label, dtype, load):
-    problem = Problem.parse(label, dtype=dtype)
-    if outside(declaration(name), problem):
-        pytest.skip("outside its limits")
-    judge(problem, load(name).family, lambda *arrays: on_numpy(load(name), *arrays, **problem.arguments))
+# A kernel is compiled for every problem: in either dtype it is a proof, and else in one after the other.
+both = pytest.mark.parametrize("both", [False, pytest.param(True, marks=pytest.mark.proof)])
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def in_turn(cases, both):
+    """Each case with both dtypes, or with one: (case, dtype)."""
+    return itertools.product(cases, DTYPES) if both else zip(cases, itertools.cycle(DTYPES), strict=False)
+
+
+@both
 @pytest.mark.parametrize("name", NAMES)
-def test_bias_and_memory_in_any_order(name, settings, dtype, load):
-    function = load(name)
-    input, weight, bias = whole_numbers(dtype, function.limits)
-    if function.unsupported(input.shape, weight.shape, **settings):
-        pytest.skip("outside its limits")
-    for start in (bias, None):
-        expected = impls.load("cpu.loops")(input, weight, start, **settings)
-        for turned, taps in itertools.product(lying_anyhow(input), lying_anyhow(weight)):
-            start = None if start is None else start[::-1].copy()[::-1]
-            output = on_numpy(function, turned, taps, start, **settings)
-            assert output.dtype == dtype
-            assert output.flags.c_contiguous
-            if name in EXACT:
-                assert np.array_equal(output, expected)
-            else:
-                assert np.allclose(output, expected, rtol=0, atol=1e-2 if dtype == "float32" else 1e-10)
+def test_problems(name, both, load):
+    function, problems = load(name), [Problem.parse(label, dtype=dtype) for label, dtype in in_turn(LABELS, both)]
+    within = [problem for problem in problems if not outside(declaration(name), problem)]
+    assert within
+    for problem in within:
+        with case(problem.label, problem.dtype):
+            judge(problem, function.family, lambda *arrays, problem=problem: on_numpy(function, *arrays, **problem.arguments))
+
+
+@both
+@pytest.mark.parametrize("name", NAMES)
+def test_bias_and_memory_in_any_order(name, both, load):
+    function, called = load(name), 0
+    for settings, dtype in in_turn(SETTINGS, both):
+        input, weight, bias = whole_numbers(dtype, function.limits)
+        if function.unsupported(input.shape, weight.shape, **settings):
+            continue
+        for start in (bias, None):
+            expected = impls.load("cpu.loops")(input, weight, start, **settings)
+            for turned, taps in itertools.product(lying_anyhow(input), lying_anyhow(weight)):
+                start = None if start is None else start[::-1].copy()[::-1]
+                with case(settings, dtype, turned.strides, taps.strides, start is None):
+                    output = on_numpy(function, turned, taps, start, **settings)
+                    assert output.dtype == dtype
+                    assert output.flags.c_contiguous
+                    if name in EXACT:
+                        assert np.array_equal(output, expected)
+                    else:
+                        assert np.allclose(output, expected, rtol=0, atol=1e-2 if dtype == "float32" else 1e-10)
+                called += 1
+    assert called
 
 
 @pytest.mark.parametrize("name", NAMES)

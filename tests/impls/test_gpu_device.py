@@ -2,10 +2,12 @@
 
 import contextlib
 import importlib
+import itertools
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from cases import case
 from gpu_problems import DTYPES, LABELS, SETTINGS, judge, whole_numbers
 from gpu_stand_ins import cupy_on_numpy, replaced
 
@@ -101,18 +103,21 @@ def near(function, output, right):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("label", [*LABELS, *LAYERS])
 @pytest.mark.parametrize("name", NAMES)
-def test_problems(name, label, dtype):
-    function, problem = load(name), Problem.parse(label, dtype=dtype)
-    if reason := function.unsupported(problem.input_shape, problem.weight_shape, dtype=dtype, **problem.arguments):
-        pytest.skip(reason)
-    if name in LAUNCHING and problem.k * problem.taps > 100_000:
-        pytest.skip("too many launches to wait for")
-    # TF32 is of float32: float64 stays what it is.
-    family = "library" if (function.family, dtype) == ("tf32", "float64") else function.family
-    judge(problem, family, lambda *arrays: on_device(function, *arrays, **problem.arguments))
+def test_problems(name):
+    function, judged = load(name), 0
+    for label, dtype in itertools.product([*LABELS, *LAYERS], DTYPES):
+        problem = Problem.parse(label, dtype=dtype)
+        if function.unsupported(problem.input_shape, problem.weight_shape, dtype=dtype, **problem.arguments):
+            continue
+        if name in LAUNCHING and problem.k * problem.taps > 100_000:  # too many launches to wait for
+            continue
+        # TF32 is of float32: float64 stays what it is.
+        family = "library" if (function.family, dtype) == ("tf32", "float64") else function.family
+        with case(label, dtype):
+            judge(problem, family, lambda *arrays, problem=problem: on_device(function, *arrays, **problem.arguments))
+        judged += 1
+    assert judged
 
 
 @pytest.mark.gpu

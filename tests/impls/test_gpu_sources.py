@@ -10,15 +10,17 @@ import sys
 from pathlib import Path
 
 import pytest
+from cases import case
 from gpu_problems import DTYPES
 from gpu_stand_ins import assembly, cupy_on_numpy, replaced, torch_on_the_cpu
 
 import impls
-from benchmarks.device_ceilings import MULTIPLY_ADDS
 from benchmarks.timing import cuda_clock
+from benchmarks.timing.device_limits import MULTIPLY_ADDS
 from benchmarks.workloads.problems import Problem
 from impls.contract import declaration
 
+pytestmark = pytest.mark.first
 HELPERS = Path(__file__).parents[1] / "helpers"
 RAW = [("conv2d_backward", "gpu.cupy_direct"), ("conv_transpose2d", "gpu.cupy_direct")]
 # Problems whose kernels read 128 bits at a time or one element, hold many rows or outputs, count in 64 bits, are too large
@@ -74,9 +76,8 @@ def test_kernels_of_the_clock_and_the_ceilings_compile(code, tmp_path):
     assert re.search(r"\.visible \.entry \w+\(", assembly(code, tmp_path))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("name", "label"), [(name, label) for name, labels in COMPILED.items() for label in labels])
-def test_kernels_made_for_a_problem_compile(name, label, dtype, tmp_path):
+def made_for(name, label, dtype):
+    """The kernels that a file makes for a problem."""
     module, kernels = load(name)
     problem = Problem.parse(label, dtype=dtype)
     shapes = problem.input_shape, problem.weight_shape, problem.output_shape
@@ -85,14 +86,38 @@ def test_kernels_made_for_a_problem_compile(name, label, dtype, tmp_path):
     given |= {"stride": (problem.stride,) * 2, "before": problem.padding, "dilation": (problem.dilation,) * 2}
     given |= {"groups": problem.groups, "dtype": dtype}
     module.launch(**{word: given[word] for word in inspect.signature(module.launch).parameters})
-    entries = [entry_of(kernel, tmp_path) for kernel in kernels]
+    return kernels
+
+
+# Each problem in one dtype, in turn; in the other it is a proof.
+PROBLEMS = [
+    pytest.param(name, label, dtype, marks=[pytest.mark.proof] * ((i + k) % 2))
+    for name, labels in COMPILED.items()
+    for i, label in enumerate(labels)
+    for k, dtype in enumerate(DTYPES)
+]
+
+
+@pytest.mark.parametrize(("name", "label", "dtype"), PROBLEMS)
+def test_kernels_made_for_a_problem_compile(name, label, dtype, tmp_path):
+    entries = [entry_of(kernel, tmp_path) for kernel in made_for(name, label, dtype)]
+    together = math.gcd({"float32": 4, "float64": 2}[dtype], Problem.parse(label).w)
     if any(word in label for word in ("r31", "r101")):
         assert not entries  # impls.conv2d.cupy_pixels has one for all
-    elif math.gcd(together, problem.w) > 1:
-        at_once = rf"ld\.global\.nc\.v{math.gcd(together, problem.w)}\.|cp\.async\.c[ag]\.shared\.global\S* \[\S+, \[\S+, 16"
+    elif together > 1:
+        at_once = rf"ld\.global\.nc\.v{together}\.|cp\.async\.c[ag]\.shared\.global\S* \[\S+, \[\S+, 16"
         assert any(re.search(at_once, entry) for entry in entries)
-    if name == "gpu.cupy_depthwise":  # devices that copy nothing by themselves
-        assert all("cp.async" not in kernel.ptx(tmp_path, "sm_75") for kernel in kernels)
+
+
+@pytest.mark.parametrize(
+    "label", [pytest.param(one, marks=[pytest.mark.proof] * bool(i)) for i, one in enumerate(COMPILED["gpu.cupy_depthwise"])]
+)
+def test_depthwise_kernels_suit_devices_that_copy_nothing_by_themselves(label, tmp_path):
+    for dtype in DTYPES:
+        with case(dtype):
+            assert all(
+                "cp.async" not in kernel.ptx(tmp_path, "sm_75") for kernel in made_for("gpu.cupy_depthwise", label, dtype)
+            )
 
 
 @pytest.mark.parametrize(("operation", "name"), [*RAW, *(("conv2d", name) for name in (*COMPILED, "gpu.numba_direct"))])
@@ -101,10 +126,10 @@ def test_blocks_suit_every_multiprocessor(operation, name, monkeypatch):
     assert load(name, operation)[0].THREADS in {128, 256, 512, 1024}
 
 
-def simulated(name, variable):
+def simulated(name, variable, problems):
     """How many outputs were right, in an interpreter where the variable asks for the simulator."""
     done = subprocess.run(
-        [sys.executable, "-P", str(HELPERS / "gpu_simulated.py"), name],
+        [sys.executable, "-P", str(HELPERS / "gpu_simulated.py"), name, problems],
         env={**os.environ, "PYTHONPATH": f"{HELPERS}{os.pathsep}{HELPERS.parents[1]}", variable: "1"},
         capture_output=True,
         text=True,
@@ -114,12 +139,20 @@ def simulated(name, variable):
     return int(done.stdout)
 
 
+# How many outputs the simulators compare of some problems and, as a proof, of all.
+SIMULATED = {
+    "gpu.numba_direct": [("some", 1_000), pytest.param("every", 10_000, marks=pytest.mark.proof)],
+    "gpu.triton_direct": [("some", 5_000), pytest.param("every", 50_000, marks=pytest.mark.proof)],
+}
+
+
 # Numba
 
 
-def test_numba_kernel_in_the_simulator():
+@pytest.mark.parametrize(("problems", "outputs"), SIMULATED["gpu.numba_direct"])
+def test_numba_kernel_in_the_simulator(problems, outputs):
     pytest.importorskip("numba.cuda", exc_type=ImportError)
-    assert simulated("gpu.numba_direct", "NUMBA_ENABLE_CUDASIM") > 10_000
+    assert simulated("gpu.numba_direct", "NUMBA_ENABLE_CUDASIM", problems) > outputs
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -146,17 +179,24 @@ def test_numba_without_its_compiler_says_what_to_install(monkeypatch):
 # Triton
 
 
-def test_triton_kernel_in_the_simulator():
+@pytest.mark.parametrize(("problems", "outputs"), SIMULATED["gpu.triton_direct"])
+def test_triton_kernel_in_the_simulator(problems, outputs):
     pytest.importorskip("triton")
-    assert simulated("gpu.triton_direct", "TRITON_INTERPRET") > 50_000
+    assert simulated("gpu.triton_direct", "TRITON_INTERPRET", problems) > outputs
 
 
-@pytest.mark.parametrize(
-    ("kernel", "padded", "sizes"),
-    [((3, 3), True, "i32"), ((3, 3), False, "i64"), ((1, 1), False, "i32"), ((1, 1), False, "one"), ((7, 5), True, "i64")],
-)
-@pytest.mark.parametrize("bias", [True, pytest.param(False, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("dtype", DTYPES)
+# Each form with a bias in one dtype, in turn; the others are proofs.
+FORMS = [
+    pytest.param(dtype, bias, *form, marks=[pytest.mark.proof] * (not bias or (i + k) % 2))
+    for i, form in enumerate(
+        [((3, 3), True, "i32"), ((3, 3), False, "i64"), ((1, 1), False, "i32"), ((1, 1), False, "one"), ((7, 5), True, "i64")]
+    )
+    for k, dtype in enumerate(DTYPES)
+    for bias in (True, False)
+]
+
+
+@pytest.mark.parametrize(("dtype", "bias", "kernel", "padded", "sizes"), FORMS)
 def test_triton_kernel_compiles(dtype, bias, kernel, padded, sizes, tmp_path, monkeypatch):
     triton = pytest.importorskip("triton")
     target = importlib.import_module("triton.backends.compiler").GPUTarget("cuda", 90, 32)

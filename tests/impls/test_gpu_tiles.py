@@ -61,13 +61,14 @@ def data(what):
     return input, weight, bias if what.bias else None
 
 
+@pytest.mark.parametrize("count", [10, pytest.param(100, marks=pytest.mark.proof)])
 @pytest.mark.parametrize("name", SIZES)
-def test_any_problem_in_tiles_of_any_size(name, monkeypatch):
+def test_any_problem_in_tiles_of_any_size(name, count, monkeypatch):
     with replaced(cupy_on_numpy()):
         function, module = impls.load(name), importlib.import_module(f"impls.conv2d.{name}")
     what_decides, *sizes = SIZES[name]
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=count, deadline=None)
     @given(what=problems(function.limits), size=st.sampled_from(sizes))
     def agrees(what, size):
         monkeypatch.setattr(module, what_decides, size)
@@ -95,12 +96,13 @@ def test_images_larger_than_32_bits_can_count():
         assert not output[0, 0, ::2].any()
 
 
-def test_nothing_outside_of_the_arrays():
+@pytest.mark.parametrize("sizes", ["in turn", pytest.param("every", marks=pytest.mark.proof)])
+def test_nothing_outside_of_the_arrays(sizes):
     library = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True).stdout.strip()
     if not Path(library).is_absolute():
         pytest.skip("GCC's address sanitizer is not installed")
     done = subprocess.run(
-        [sys.executable, "-P", str(HELPERS / "gpu_sanitized.py")],
+        [sys.executable, "-P", str(HELPERS / "gpu_sanitized.py"), sizes],
         env={
             **os.environ,
             "PYTHONPATH": f"{HELPERS}{os.pathsep}{HELPERS.parents[1]}",
@@ -113,4 +115,4 @@ def test_nothing_outside_of_the_arrays():
         timeout=250,
     )
     assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > 3 * len(LABELS)
+    assert int(done.stdout) > {"in turn": 1.5, "every": 3}[sizes] * len(LABELS)

@@ -4,40 +4,23 @@ import itertools
 
 import numpy as np
 import pytest
-from convolutions import (
-    LAYOUTS,
-    UNIT,
-    by_torch,
-    call,
-    calls,
-    check,
-    data,
-    layouts,
-    spread,
-)
-from drop_in import NAMES, load
+from cases import case
+from convolutions import LAYOUTS, UNIT, by_torch, call, calls, check, data, layouts, spread
+from drop_in import load
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from sweeps import COMPILING, each, swept
 
-import impls
-
+pytestmark = pytest.mark.usefixtures("compiled_once")
 # A Python step for every output, product or tap.
 INTERPRETED = {"cpu.cython_untyped", "cpu.loops", "cpu.sliced_loops", "im2col.naive", "im2col.recursive"}
-COMPILING = {"cpu.torch_compile": 4, "cpu.numba_stencil": 15}  # examples of those who compile for a second and more
+# Examples of those that compile for a second and more, of all others 40.
+EXAMPLES = {"cpu.torch_compile": 2, "cpu.numba_stencil": 5}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def warm():
-    """Compile what is compiled at the first call, outside of the examples."""
-    for name in impls.names(device="cpu"):
-        try:
-            function = impls.load(name)
-        except impls.Unavailable:
-            continue
-        if name in COMPILING:
-            continue
-        for dtype in UNIT:
-            function(np.ones((1, 1, 4, 4), dtype), np.ones((1, 1, 3, 3), dtype))
+def beyond(function, what):
+    """Why a call is beyond an implementation's limits, or None."""
+    return function.unsupported(what.input, what.weight, **what.arguments)
 
 
 # Named cases
@@ -87,42 +70,44 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("what", CASES.values(), ids=CASES)
-@pytest.mark.parametrize("name", NAMES)
-def test_named_cases(name, what):
+@swept(CASES)
+def test_named_cases(name, which):
     function = load(name)
-    if reason := function.unsupported(what.input, what.weight, **what.arguments):
-        pytest.skip(reason)
-    for dtype in UNIT:
+    supported = {word: CASES[word] for word in which if not beyond(function, CASES[word])}
+    assert supported
+    for (word, what), dtype, whole in itertools.product(supported.items(), UNIT, (True, False)):
         what.dtype = dtype
-        for whole in (True, False):
+        with case(word, dtype):
             check(function, what, data(what, whole), whole)
 
 
 # Memory
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("name", NAMES)
-def test_layouts(name, layout):
+ANYHOW = [
+    call((2, 4, 5, 6), (4, 4, 3, 2), bias=True, padding=1),
+    call((2, 4, 5, 6), (4, 2, 3, 3), bias=True, padding=(0, 1), groups=2),
+    call((2, 4, 5, 6), (4, 4, 1, 1), dtype="float64"),
+    call((2, 4, 5, 6), (4, 2, 3, 3), bias=True, stride=2, padding=(1, 2), dilation=2, groups=2),
+    call((1, 1, 5, 6), (1, 1, 2, 2), padding="same"),
+    call((1, 3, 5, 6), (4, 3, 1, 1)),
+]
+
+
+@swept(LAYOUTS)
+def test_layouts(name, which):
     function = load(name)
-    for what in (
-        call((2, 4, 5, 6), (4, 4, 3, 2), bias=True, padding=1),
-        call((2, 4, 5, 6), (4, 2, 3, 3), bias=True, padding=(0, 1), groups=2),
-        call((2, 4, 5, 6), (4, 4, 1, 1), dtype="float64"),
-        call((2, 4, 5, 6), (4, 2, 3, 3), bias=True, stride=2, padding=(1, 2), dilation=2, groups=2),
-        call((1, 1, 5, 6), (1, 1, 2, 2), padding="same"),
-        call((1, 3, 5, 6), (4, 3, 1, 1)),
-    ):
-        if function.unsupported(what.input, what.weight, **what.arguments):
-            continue
+    supported = [what for what in ANYHOW if not beyond(function, what)]
+    assert supported
+    for what, layout in itertools.product(supported, which):
         arrays = data(what, whole=True)
         same = [None if array is None else LAYOUTS[layout](array.copy()) for array in arrays]
-        assert all(a is b or np.array_equal(a, b) for a, b in zip(arrays, same, strict=True))
-        check(function, what, same, whole=True)
+        with case(layout, vars(what)):
+            assert all(a is b or np.array_equal(a, b) for a, b in zip(arrays, same, strict=True))
+            check(function, what, same, whole=True)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each(proofs=("cpu.torch_compile", "cpu.numba_direct"))
 def test_repeated_memory(name):
     function = load(name)
     what = call((2, 3, 5, 6), (4, 3, 3, 3), bias=True, padding=1)
@@ -139,14 +124,16 @@ ORDERS = list(itertools.permutations(range(4)))
 
 
 @pytest.mark.parametrize(
-    "shifts", [(0, 5, 14), pytest.param(range(len(ORDERS)), marks=pytest.mark.slow)], ids=["some", "all"]
+    "shifts", [(0, 5, 14), pytest.param(range(len(ORDERS)), marks=pytest.mark.proof)], ids=["some", "all"]
 )
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in INTERPRETED | {*COMPILING}])
+@each(proofs=COMPILING)
 def test_sides_of_one_in_every_order_of_memory(name, shifts):
     """Strides say nothing where a side is one, and a library that reads an order from them reads the wrong one.
 
     torch 2.13 gave wrong sums for weights in some of these orders, and not the same ones every time.
     """
+    if name in INTERPRETED | {"cpu.torch_compile", "cpu.numba_stencil"}:
+        pytest.skip("minutes, for orders that are copied away before")
     function = load(name)
     for what in (
         call((1, 4, 1, 2), (2, 2, 1, 2), groups=2),
@@ -154,7 +141,7 @@ def test_sides_of_one_in_every_order_of_memory(name, shifts):
         call((1, 2, 2, 3), (2, 1, 1, 1), groups=2),
         call((2, 1, 3, 3), (2, 1, 3, 3), padding=1),
     ):
-        if function.unsupported(what.input, what.weight, **what.arguments):
+        if beyond(function, what):
             continue
         input, weight, _ = data(what, whole=True)
         expected = by_torch(input, weight, None, what.arguments)
@@ -167,12 +154,12 @@ def test_sides_of_one_in_every_order_of_memory(name, shifts):
 # Generated cases
 
 
-@pytest.mark.parametrize("times", [1, pytest.param(20, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])])
-@pytest.mark.parametrize("name", NAMES)
-def test_generated_cases(name, times):
-    function = load(name)
+@pytest.mark.parametrize("many", [False, pytest.param(True, marks=[pytest.mark.proof, pytest.mark.timeout(3600)])])
+@each(proofs=("cpu.numba_direct",))  # of which test_blocked.py generates cases that are compiled together
+def test_generated_cases(name, many):
+    function, few = load(name), EXAMPLES.get(name, 40)
 
-    @settings(max_examples=times * COMPILING.get(name, 100), deadline=None)
+    @settings(max_examples=50 * few if many else few, deadline=None)
     @given(
         what=calls(function.limits),
         layout=st.tuples(layouts(4), layouts(4), layouts(1)),
@@ -187,12 +174,12 @@ def test_generated_cases(name, times):
     agrees()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each(proofs=("cpu.torch_compile",))
 def test_no_output_is_left_from_before(name):
     """An output that nobody wrote shows what its memory held: here the NaN of freed arrays of its size."""
     function = load(name)
     what = call((2, 4, 9, 9), (4, 2, 3, 3), padding=1, groups=2)
-    if reason := function.unsupported(what.input, what.weight, **what.arguments):
+    if reason := beyond(function, what):
         pytest.skip(reason)
     arrays = data(what, whole=True)
     for _ in range(20):
@@ -201,13 +188,13 @@ def test_no_output_is_left_from_before(name):
         check(function, what, arrays, whole=True)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("dtype", UNIT)
-def test_long_sums_stay_within_the_bounds(name, dtype):
+@each(proofs=COMPILING)
+def test_long_sums_stay_within_the_bounds(name):
     """Thousands of products an output, as in the last layers of a network."""
-    if name in INTERPRETED:
+    if name in INTERPRETED or "checked in Python" in name:
         pytest.skip("minutes in an interpreter")
     function = load(name)
-    what = call((1, 512, 7, 7), (8, 512, 3, 3), dtype=dtype, padding=1)
-    check(function, what, data(what, whole=False), whole=False)
-    check(function, what, data(what, whole=True), whole=True)
+    for dtype, whole in itertools.product(UNIT, (False, True)):
+        what = call((1, 512, 7, 7), (8, 512, 3, 3), dtype=dtype, padding=1)
+        with case(dtype, whole):
+            check(function, what, data(what, whole), whole)

@@ -1,11 +1,13 @@
 """conv_transpose2d and conv2d_backward give the right answer, whatever the problem and however the arrays lie in memory."""
 
 import contextlib
+import itertools
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from cases import case
 from convolutions import LAYOUTS, UNIT, layouts, spread
 from gradients import (
     ANYHOW,
@@ -24,6 +26,7 @@ from gradients import (
 )
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sweeps import READ_ONLY, tried
 
 import impls
 
@@ -52,33 +55,37 @@ def warm():
     torch.set_num_threads(threads)
 
 
-# One call without its data: `shapes` of its arrays, None for a bias that is not there.
-
-
 # Named cases
 
 
-NAMED = [(name, case) for case, what in CASES.items() for name in impls.names(what.operation, "cpu")]
-
-
-@pytest.mark.parametrize(("name", "case"), NAMED, ids=map(" ".join, NAMED))
-def test_named_cases(name, case):
-    what = CASES[case]
-    for dtype in UNIT:
+@each
+def test_named_cases(operation, name):
+    function = load(operation, name)
+    named = {word: what for word, what in CASES.items() if what.operation == operation}
+    for (word, what), dtype, whole in itertools.product(named.items(), UNIT, (True, False)):
         what.dtype = dtype
-        for whole in (True, False):
-            check(load(what.operation, name), what, data(what, whole), whole)
+        with case(word, dtype):
+            check(function, what, data(what, whole), whole)
 
 
 # Memory
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@each
-def test_layouts(operation, name, layout):
-    for what in ANYHOW[operation]:
+WRITEABLE = tuple(layout for layout in LAYOUTS if layout not in READ_ONLY)
+SWEPT = [
+    pytest.param(*pair, which, id=f"{' '.join(pair)} {words}", marks=[pytest.mark.proof] * (not tried(pair[1], which[0])))
+    for pair in EVERY
+    for words, which in {"writeable": WRITEABLE, "read-only": READ_ONLY}.items()
+]
+
+
+@pytest.mark.parametrize(("operation", "name", "which"), SWEPT)
+def test_layouts(operation, name, which):
+    function = load(operation, name)
+    for what, layout in itertools.product(ANYHOW[operation], which):
         arrays = [None if array is None else LAYOUTS[layout](array) for array in data(what, whole=True)]
-        check(load(operation, name), what, arrays, whole=True)
+        with case(layout, vars(what)):
+            check(function, what, arrays, whole=True)
 
 
 @each
@@ -103,12 +110,12 @@ def test_nothing_is_left_from_before(operation, name):
 # Generated cases
 
 
-@pytest.mark.parametrize("times", [1, pytest.param(20, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])])
+@pytest.mark.parametrize("many", [False, pytest.param(True, marks=[pytest.mark.proof, pytest.mark.timeout(3600)])])
 @each
-def test_generated_cases(operation, name, times):
+def test_generated_cases(operation, name, many):
     function = load(operation, name)
 
-    @settings(max_examples=times * 60, deadline=None)
+    @settings(max_examples=1200 if many else 40, deadline=None)
     @given(
         what=problems(operation),
         layout=st.tuples(layouts(4), layouts(4), layouts(1 if operation == TRANSPOSE else 4)),
@@ -135,7 +142,8 @@ def test_long_sums_stay_within_the_bounds(operation, name, dtype):
 
 # What the two have to do with each other and with conv2d
 
-EXACT = ("cpu.shift", "cpu.numba_direct", "cpu.cython_direct", "cpu.torch")
+# Numba compiles for seconds for every other problem.
+EXACT = ("cpu.shift", "cpu.cython_direct", "cpu.torch", pytest.param("cpu.numba_direct", marks=pytest.mark.proof))
 
 
 @pytest.mark.parametrize("name", impls.names(TRANSPOSE, "cpu"))
@@ -185,8 +193,8 @@ def test_the_gradient_of_the_input_is_that_adjoint(transpose, name):
 @each
 def test_nan_and_infinity_reach_what_they_enter_and_nothing_else(operation, name, dtype):
     function = load(operation, name)
-    for case in PLAIN[operation]:
-        what = SimpleNamespace(**{**vars(case), "dtype": dtype})
+    for plain in PLAIN[operation]:
+        what = SimpleNamespace(**{**vars(plain), "dtype": dtype})
         clean = data(what, whole=True)
         for seed in range(9):
             random = np.random.default_rng(seed)

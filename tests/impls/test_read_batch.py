@@ -67,7 +67,7 @@ def batches(draw):
 def test_any_tiles(name):
     function = load(name)
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=30, deadline=None)
     @given(batch=batches())
     def agrees(batch):
         pixels, bands, scale, workers, form = batch

@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from cases import case
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -40,17 +41,24 @@ def task(network="convolutional", n=7):
 # Right steps
 
 
-@each
-@pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize("n", [1, 3, 100])
-def test_a_step_is_the_definition(name, network, n):
-    made = task(network, n).check(load(name), {})
-    made.block(2)
-    assert made.verify(made.block.output)["worst"] <= 1
+# Numba compiles the convolutions of the one network for a quarter of a minute.
+STEPS = [
+    pytest.param(name, network, marks=[pytest.mark.proof] * ((name, network) == ("cpu.numba_direct", "convolutional")))
+    for name in NAMES
+    for network in NETWORKS
+]
 
 
-@each
-@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize(("name", "network"), STEPS)
+def test_a_step_is_the_definition(name, network):
+    for n in (1, 3, 100):
+        with case(n):
+            made = task(network, n).check(load(name), {})
+            made.block(2)
+            assert made.verify(made.block.output)["worst"] <= 1
+
+
+@pytest.mark.parametrize(("name", "network"), STEPS)
 def test_ten_steps_are_those_of_torch(name, network):
     """Against torch.optim.Adam and autograd on the same leaves: loss by loss, and the parameters after the last."""
     from impls.train_step import networks
@@ -93,7 +101,10 @@ SETTINGS = st.fixed_dictionaries(
         "groups": st.sampled_from([1, 2]),
     }
 )
-PAIRS = [("cpu.auto", "cpu.cython_direct"), ("cpu.shift_matmul", "cpu.shift"), ("cpu.numba_direct", "cpu.numba_direct")]
+PAIRS = [
+    *(("cpu.auto", "cpu.cython_direct"), ("cpu.shift_matmul", "cpu.shift")),
+    pytest.param(("cpu.numba_direct", "cpu.numba_direct"), marks=pytest.mark.proof),
+]
 
 
 @pytest.mark.parametrize("pair", PAIRS)

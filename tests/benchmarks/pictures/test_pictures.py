@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 from gpu_stand_ins import cupy_on_numpy, replaced
-from picture_commands import run
+from picture_commands import run_here
 
 import impls
 from benchmarks.pictures import curves, stages
@@ -22,7 +22,7 @@ pytest.importorskip("sklearn", reason="the digits and the photograph ship with s
 
 def test_training_with_our_convolution_is_training_with_torchs(tmp_path):
     request = {"names": ["cpu.torch", "cpu.auto"], "epochs": 8, "path": str(tmp_path / "new" / "curves.png")}
-    done = run("curves", json.dumps(request))
+    done = run_here("curves", json.dumps(request))
     assert done.returncode == 0, done.stderr
     *_, theirs, ours, last = done.stdout.splitlines()
     assert theirs.startswith("cpu.torch: ")
@@ -115,7 +115,7 @@ def test_a_panel_for_each_and_a_colour_for_each_stage(tmp_path):
     ],
 )
 def test_errors_in_a_sentence(arguments, words):
-    done = run(*arguments)
+    done = run_here(*arguments)
     assert done.returncode == 1
     assert words in done.stderr
     assert "Traceback" not in done.stderr

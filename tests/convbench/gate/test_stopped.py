@@ -17,7 +17,7 @@ from gate_commits import left_behind
 from convbench.common import interrupts, lock
 from convbench.gate import workers
 
-SIGNALS = [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+SIGNALS = [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.proof)]
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +141,7 @@ def test_a_worker_that_is_starting_when_the_gate_is_stopped_is_ended_too(monkeyp
     assert running == []
 
 
-@pytest.mark.slow  # four gates
+@pytest.mark.proof  # four gates
 def test_the_self_test(sample, command):
     asked = ("--self-test", "--bench", "time_filled|time_plain", "--budget", "0.3")
     environment = os.environ | settings(sample.folder)

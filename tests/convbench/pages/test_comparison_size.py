@@ -19,7 +19,7 @@ asv.main.main()
 """
 
 
-@pytest.mark.slow  # two minutes
+@pytest.mark.proof  # two minutes
 def test_5000_series_over_200_commits(tmp_path, opened, monkeypatch):
     generator = random.Random(0)
     names = [f"family{i}.implementation{i}" for i in range(50)]

@@ -253,7 +253,7 @@ def test_kills_at_random_moments_lose_nothing_that_was_finished(first):
     assert sum("Fast" in name for _, name in kept) == 2
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_many_kills_of_a_range_from_the_making_of_its_environment_on(tmp_path, package_index):
     folder = suite_project(tmp_path, QUICK.format(count=8), VIRTUALENV)
     for i in range(2):

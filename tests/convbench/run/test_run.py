@@ -28,7 +28,7 @@ from convbench.stored import results as stored
 from convbench.stored import side_lines
 
 pytestmark = pytest.mark.timeout(600)
-SIGNALS = [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+SIGNALS = [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.proof)]
 
 
 @pytest.fixture(scope="module")

@@ -46,7 +46,7 @@ def texts(path):
             "train_step",
             "cpu.auto",
             "networks.loss layers.forward cython_direct.conv2d_backward cython_fused.adam_step",
-            marks=pytest.mark.slow,
+            marks=pytest.mark.proof,
         ),
     ],
 )
@@ -103,7 +103,7 @@ def test_every_tool_writes_a_file_that_opens(tmp_path, name):
         assert str(Path(sys.prefix).resolve()) not in content
 
 
-@pytest.mark.parametrize("name", [*KINDS[:-1], pytest.param(KINDS[-1], marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", [*KINDS[:-1], pytest.param(KINDS[-1], marks=pytest.mark.proof)])
 def test_the_tree_names_what_is_inside(name):
     done = convbench(name, SMALL, "--calls", 20)
     assert (done.returncode, done.stderr) == (0, "")
@@ -146,7 +146,7 @@ PROBLEMS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.parametrize(("operation", "name"), [(each, name) for each in PROBLEMS for name in impls.names(each, "cpu")])
 def test_every_implementation(tmp_path, operation, name):
     need(*TOOLS)
