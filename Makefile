@@ -100,7 +100,7 @@ device-bundle: wheelhouse
 	@du --apparent-size -h $(BUNDLE).tar
 	@test "$$(du --apparent-size -m $(BUNDLE).tar | cut -f1)" -le 60 || { echo "the bundle takes more than 60 MiB; prune results or wheelhouse.txt"; exit 1; }
 
-# Kernels of the CPU, which nobody times there, would be two minutes of compiling.
+# Without the CPU kernels, which are not timed there and take two minutes to compile.
 $(GPU_VENV)/installed: pyproject.toml meson.build wheelhouse.txt
 	@test -d wheelhouse || { echo "no wheelhouse: run make wheelhouse where a network is, and carry the folder here"; exit 1; }
 	$(PYTHON) -m venv --system-site-packages --without-pip $(GPU_VENV)
@@ -111,11 +111,11 @@ $(GPU_VENV)/installed: pyproject.toml meson.build wheelhouse.txt
 
 RUN_GPU = $(GPU_PATH) $(GPU_BIN)/convbench run --config asv.gpu.conf.json
 TABLE_GPU = $(GPU_BIN)/convbench table --baseline gpu.torch --bench 'device_ceilings|transfers|conv2d\.(Device|Launches|ColdCache)'
-# Who competes for the goals of docs/gpu.md, on all problems; the others on a few.
-CONTENDERS := torch cupy_direct cupy_depthwise cupy_winograd cupy_ndimage
+# The implementations that docs/gpu.md has goals for, on all problems; the others on a few.
+CANDIDATES := torch cupy_direct cupy_depthwise cupy_winograd cupy_ndimage
 
 bench-gpu: device $(GPU_VENV)/installed
-	@trap 'exit 130' INT TERM; status=0; $(RUN_GPU) $(CONTENDERS:%=--implementation gpu.%) --bench device_ceilings --bench transfers \
+	@trap 'exit 130' INT TERM; status=0; $(RUN_GPU) $(CANDIDATES:%=--implementation gpu.%) --bench device_ceilings --bench transfers \
 		--bench 'conv2d\.(Device|Launches|ColdCache)' || status=$$?; \
 	$(RUN_GPU) --quick --implementation 'gpu.*' --implementation im2col.cupy --bench 'conv2d\.(Device|Launches)' || status=$$?; \
 	$(TABLE_GPU) || status=$$?; exit $$status

@@ -57,7 +57,7 @@ GIVEN_UP = {
     "impls": {"tables"},
 }
 ASV_CLASSES = {path.stem for path in (ROOT / "benchmarks").glob("[!_]*.py")}  # benchmarks keep their names
-MODULES_A_PACKAGE = 17
+MODULES_A_PACKAGE = 16
 LINES_A_FILE = 400
 
 
