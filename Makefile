@@ -18,7 +18,7 @@ help:
 	@echo "make speed       install, time ours in turn with torch, OpenCV and a copy, hold them against the goals, write docs/speed.md"
 	@echo "make tune        install, time who is fastest on which problem, write the table that cpu.auto picks from: goes on where it stopped"
 	@echo "make gate-proof  how right convbench gate is on this machine, and what it costs: an hour, goes on where it stopped"
-	@echo "make test        install and run all tests"
+	@echo "make test        install and run the tests"
 	@echo "make proofs   the proofs that take minutes"
 	@echo "make fuzz        damaged files and odd convolutions for MINUTES=10, beginning with SEED=0, kernels under sanitizers"
 	@echo "make lint        ruff and mypy"
