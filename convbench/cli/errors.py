@@ -10,16 +10,16 @@ from typing import TypeVar
 
 import click
 
+from convbench.common.untrusted import Unreadable
+
 Result = TypeVar("Result")
 
 
 def readable(read: Callable[..., Result], *arguments) -> Result:
     """What `read` returns. Raises ClickException where a file of results is unreadable."""
-    from convbench.stored import results
-
     try:
         return read(*arguments)
-    except results.Unreadable as error:
+    except Unreadable as error:
         raise click.ClickException(str(error)) from None
 
 

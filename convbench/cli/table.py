@@ -9,6 +9,7 @@ import click
 from convbench.cli import errors, options, output
 from convbench.common import untrusted
 from convbench.common.selection import Selection, check_names, select
+from convbench.common.untrusted import Unreadable
 
 if TYPE_CHECKING:
     from convbench.asv.project import Project
@@ -72,7 +73,7 @@ def _latest(here: Project, known: dict, machine_name: str | None, commit: str | 
     for path in reversed(files):
         try:
             return results.load(path, known)
-        except results.Unreadable as error:
+        except Unreadable as error:
             untrusted.warn(error)
     for folder in sorted(path for path in here.results.glob("*") if machine_name in (None, path.name)):
         if line := unbuilt.read(folder).get(full):

@@ -22,6 +22,7 @@ import pandas as pd
 
 from convbench.common import numbers, untrusted
 from convbench.common.cells import plain
+from convbench.common.untrusted import Unreadable
 from convbench.stored import results, roofline
 
 # Of a picture of the gallery; a pixel is three bytes while it is read.
@@ -41,7 +42,7 @@ def document(project: str, folder: Path, changes: dict[str, Any], gallery: Path)
     passed_over: list[str] = []
     try:
         known = results.benchmarks(folder)
-    except results.Unreadable as error:
+    except Unreadable as error:
         known = {}
         passed_over.append(str(error))
     compared = {name: entry for name, entry in known.items() if "implementation" in entry.get("param_names", [])}
@@ -55,7 +56,7 @@ def document(project: str, folder: Path, changes: dict[str, Any], gallery: Path)
     for path in _newest(folder):
         try:
             run = _run(results.load(path, known), known, benchmarks, list(declared))
-        except results.Unreadable as error:
+        except Unreadable as error:
             passed_over.append(str(error))
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # JSON, but of another shape
             passed_over.append(f"{path.parent.name}/{path.name} makes no sense: {error!r}")

@@ -13,6 +13,7 @@ from statistics import mean
 from typing import Any
 
 from convbench.common.cells import Cell, spelling
+from convbench.common.untrusted import Unreadable
 from convbench.stored import results, side_lines
 
 MAX_PATTERN_CHARACTERS = 100_000  # Linux takes no argument of a program beyond 131072
@@ -93,7 +94,7 @@ def durations(side_files: Iterable[Path]) -> dict[Cell, float]:
     """Seconds a cell took in earlier runs, from their side files: preparation, calls, and what asv adds."""
     found: dict[Cell, float] = {}
     for path in side_files:
-        with contextlib.suppress(results.Unreadable):  # an estimate does without
+        with contextlib.suppress(Unreadable):  # an estimate does without
             for cell, line in side_lines.read(path).items():
                 wall = line.get("wall")
                 if wall is not None and math.isfinite(wall):

@@ -14,12 +14,13 @@ from convbench.asv.project import Project
 from convbench.common import atomic_write, interrupts, load, lock
 from convbench.common.cells import Cell
 from convbench.common.selection import Selection, check_names, select
+from convbench.common.untrusted import Unreadable
 from convbench.run import built_commit, classes, plan, recover, reporter
 from convbench.run.built_commit import BuiltCommit
 from convbench.run.plan import ClassPlan, Pace
 from convbench.run.reporter import Position, Reporter, Summary
 from convbench.run.workspace import Workspace
-from convbench.stored import results, unbuilt
+from convbench.stored import results, side_lines, unbuilt
 
 
 @dataclass(frozen=True)
@@ -160,13 +161,13 @@ class _Session:
         file = built.results_file(self.workspace.published, commit)
         try:
             return plan.missing(cells, built.known, file, named=bool(self.request.selection.implementations))
-        except results.Unreadable as error:
+        except Unreadable as error:
             raise click.ClickException(f"{error}; move it away and the commit is measured anew") from None
 
     def _measure(self, built: BuiltCommit, cells: list[Cell], left: list[str]) -> None:
         """Measure what a commit lacks, and say how long that and the rest will take."""
         missing = self._missing(cells, built, built.commit)
-        side_files = self.workspace.published.glob("*.cells.jsonl.gz")
+        side_files = self.workspace.published.glob(f"*{side_lines.ENDING}")
         earlier = plan.durations(sorted(side_files, key=lambda path: path.stat().st_mtime))
         plans = plan.classes(missing, built.known, earlier)
         if plans:

@@ -14,8 +14,9 @@ from typing import Any
 from convbench.asv import machine
 from convbench.asv.project import Project
 from convbench.common import untrusted
+from convbench.common.untrusted import Unreadable
 from convbench.speed.goals import Key
-from convbench.stored import results, side_lines
+from convbench.stored import side_lines
 
 # What decides a time: the code that is measured and the code that measures. Goals are held against times when these are read.
 CODE = ("impls", "benchmarks", "meson.build", ":!benchmarks/commands/speed.toml")
@@ -132,7 +133,7 @@ def _rounded(value: Any) -> Any:
 def _json_lines(path: Path) -> list[Any]:
     try:
         return list(side_lines.json_lines(path))
-    except results.Unreadable as error:
+    except Unreadable as error:
         untrusted.warn(error)
         return []
 

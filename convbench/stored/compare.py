@@ -19,7 +19,6 @@ from typing import Any
 
 import click
 import numpy as np
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -27,8 +26,9 @@ from convbench.asv import files
 from convbench.common import numbers, untrusted
 from convbench.common.cells import Cell, spelling
 from convbench.common.terminal import one_line
+from convbench.common.untrusted import Unreadable
 from convbench.stored import results
-from convbench.stored.table import show_rows
+from convbench.stored.table import before_and_after, show_rows
 
 SAME, DIFFERS, UNKNOWN = "same", "differs", "unknown"
 KIND = "stored, not paired"
@@ -191,7 +191,7 @@ def _files(folder: Path, machine: str, commit: str) -> dict[str, Path]:
         if path.parent.name == machine and path.name.startswith(commit[:8]):
             try:
                 stored = files.read(path)
-            except results.Unreadable as error:
+            except Unreadable as error:
                 unreadable.append(error)
                 continue
             if stored.commit == commit:
@@ -311,10 +311,7 @@ def show(comparison: Comparison, console: Console) -> None:
 
 
 def _table(cells: Sequence[ComparedCell], names: Sequence[str]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("", overflow="fold")
-    for column in ("before", "after", "ratio"):
-        table.add_column(column, justify="right", no_wrap=True)
+    table = before_and_after()
     table.add_column("verdict", overflow="fold")
     for cell, name in zip(cells, names, strict=True):
         table.add_row(

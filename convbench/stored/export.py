@@ -10,6 +10,7 @@ import pandas as pd
 
 from convbench.common import atomic_write, untrusted
 from convbench.common.cells import plain
+from convbench.common.untrusted import Unreadable
 from convbench.stored import results, roofline, table
 
 # Every column that is always there. A benchmark's own parameters follow, each in a column param_NAME.
@@ -52,7 +53,7 @@ def frame(folder: Path) -> pd.DataFrame:
         try:
             with untrusted.understanding(path):
                 frames.append(_cells(results.load(path, known), known))
-        except results.Unreadable as error:
+        except Unreadable as error:
             untrusted.warn(error)
     found = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
     parameters = sorted(name for name in found if name.startswith("param_"))

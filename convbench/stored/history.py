@@ -17,7 +17,6 @@ from typing import Any
 
 import click
 import numpy as np
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -27,8 +26,9 @@ from convbench.common import numbers, untrusted
 from convbench.common.cells import Cell, plain, spelling
 from convbench.common.selection import Selection
 from convbench.common.terminal import one_line
+from convbench.common.untrusted import Unreadable
 from convbench.stored import change_points, results, unbuilt
-from convbench.stored.table import show_rows
+from convbench.stored.table import before_and_after, show_rows
 
 NEWEST = 5  # commits of a series among which a single odd one is worth a row: what is older nobody measures again
 KINDS = (change_points.STEP, change_points.DRIFT, change_points.ALONE)
@@ -191,7 +191,7 @@ def _read(folder: Path, places: dict[str, int], known: dict[str, dict[str, Any]]
     for path in sorted(folder.glob("*-*.json")):
         try:
             file = files.read(path)
-        except results.Unreadable as error:
+        except Unreadable as error:
             untrusted.warn(error)
             continue
         place = places.get(file.commit)
@@ -286,10 +286,7 @@ def _name(event: Event, environments: Sequence[str]) -> str:
 
 
 def _table(events: Sequence[Event], names: Sequence[str]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("", overflow="fold")
-    for column in ("before", "after", "ratio"):
-        table.add_column(column, justify="right", no_wrap=True)
+    table = before_and_after()
     table.add_column("95 % interval", justify="right")
     table.add_column("commits", no_wrap=True)
     table.add_column("", overflow="fold")

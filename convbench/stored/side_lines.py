@@ -20,13 +20,14 @@ from convbench.common import atomic_write, untrusted
 from convbench.common.untrusted import Unreadable
 
 COMPRESSED = ".gz"
-COMPRESSION_LEVEL = 9
+ENDING = f".cells.jsonl{COMPRESSED}"
+COMPRESSION_LEVEL = 6  # 9 makes 5 MB of lines 3 % smaller and takes four times as long, after every measurement
 GZIP = 16 + zlib.MAX_WBITS  # zlib's number for data with gzip's header
 
 
 def path(results: Path) -> Path:
     """Where the reasons and facts of a results file lie."""
-    return results.with_name(f"{results.stem}.cells.jsonl{COMPRESSED}")
+    return results.with_name(f"{results.stem}{ENDING}")
 
 
 def keep(side: Path, results: Path) -> None:

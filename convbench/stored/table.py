@@ -162,6 +162,15 @@ def _cell(cell) -> Text:
     return Text(line(text) + ("\n" + "  ".join(second) if second else ""))
 
 
+def before_and_after() -> Table:
+    """A table whose first columns are a name, both values and their ratio."""
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    grid.add_column("", overflow="fold")
+    for column in ("before", "after", "ratio"):
+        grid.add_column(column, justify="right", no_wrap=True)
+    return grid
+
+
 def show_rows(make: Callable[[Sequence[str]], Table], names: Sequence[str], console: Console) -> None:
     """Print what is made of the names of its rows; where they leave no room for the rest, numbers stand for them."""
     wanted = Measurement.get(console, console.options.update_width(ENDLESS), make(names)).minimum

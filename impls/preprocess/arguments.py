@@ -14,7 +14,6 @@ from impls.preprocess.jpeg import BadImage, shape
 # Of ImageNet's pixels from 0 to 1, red, green and blue: https://docs.pytorch.org/vision/stable/models.html
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 MAX_SIZE = 4096  # pixels of a patch's side
-Triple = tuple[float, float, float]
 
 
 class Region(NamedTuple):

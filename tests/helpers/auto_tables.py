@@ -1,4 +1,4 @@
-"""What several files of tests share."""
+"""Tables of measurements for the choice of `cpu.auto`, and the processor that they are of."""
 
 HERE = "Maker 1 2"
 

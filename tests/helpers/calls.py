@@ -1,4 +1,4 @@
-"""What several files of tests share."""
+"""Calls of an implementation with positions or keywords, and what comes of them."""
 
 from types import SimpleNamespace
 

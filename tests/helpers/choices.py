@@ -1,4 +1,4 @@
-"""What several files of tests share."""
+"""Problems, arrays and questions for the choice of an implementation."""
 
 import numpy as np
 import pytest

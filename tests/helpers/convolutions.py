@@ -1,4 +1,4 @@
-"""What several files of tests share."""
+"""Convolutions: problems, arrays in any memory layout, and how an output is checked against torch."""
 
 import math
 import warnings

@@ -1,4 +1,4 @@
-"""What several files of tests share."""
+"""A clock that runs at a set speed."""
 
 from benchmarks.timing import clock
 

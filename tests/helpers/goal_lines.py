@@ -1,4 +1,4 @@
-"""What several files of tests share."""
+"""Rows of goals, and stored lines of times for them."""
 
 from convbench.speed.goals import Row, Times
 

@@ -1,4 +1,4 @@
-"""What several files of tests share."""
+"""Transposed convolutions and gradients: problems, arrays, and results by their definition."""
 
 import math
 import warnings

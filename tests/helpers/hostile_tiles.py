@@ -1,4 +1,4 @@
-"""What several files of tests share."""
+"""TIFF files made of single tags, damaged or harmless."""
 
 import struct
 import zlib

@@ -1,4 +1,4 @@
-"""What several files of tests share."""
+"""JPEGs made for a test, what they decode to, and the mask that is right."""
 
 import functools
 import io

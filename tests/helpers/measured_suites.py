@@ -1,4 +1,4 @@
-"""What several files of tests share."""
+"""A small suite with results of two commits, for commands that read them."""
 
 import json
 

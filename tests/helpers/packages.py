@@ -1,4 +1,4 @@
-"""What several files of tests share."""
+"""The package `impls` as files, and scripts that import a copy of it."""
 
 import json
 import os

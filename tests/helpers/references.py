@@ -1,4 +1,4 @@
-"""What several files of tests share."""
+"""Random problems of an operation, and their results by torch and by exact fractions."""
 
 import contextlib
 from unittest import mock

@@ -1,4 +1,4 @@
-"""What several files of tests share."""
+"""git in a folder of a test."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""What several files of tests share."""
+"""A project with goals for `convbench speed`, and what it stored."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What several files of tests share."""
+"""GeoTIFF tiles, implementations of read_batch, and the batch that is right."""
 
 from pathlib import Path
 

@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import impls
+from benchmarks.errors import Missing, Skip, WrongAnswer
 from benchmarks.harness import cell
-from benchmarks.workloads import digits, inputs, oracle, training
+from benchmarks.workloads import digits, training
 from benchmarks.workloads.training import Training, TrainStep
 
 torch = pytest.importorskip("torch", reason="the networks are torch's")
@@ -277,7 +278,7 @@ FAULTS = [
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
 @pytest.mark.parametrize("network", NETWORKS)
 def test_a_wrong_step_is_found(fault, network):
-    with pytest.raises(oracle.WrongAnswer):
+    with pytest.raises(WrongAnswer):
         task(network).check(broken(fault), {})
 
 
@@ -290,7 +291,7 @@ def test_what_goes_wrong_later_is_found():
 
     made = task().check(broken(later), {})
     made.block(3)
-    with pytest.raises(oracle.WrongAnswer, match="with other labels, the loss is"):
+    with pytest.raises(WrongAnswer, match="with other labels, the loss is"):
         made.verify(made.block.output)
 
 
@@ -374,9 +375,9 @@ def test_a_folder_without_mnist_is_named(mnist, change, words):
     change(path := mnist / digits.FILES["images"])
     if path.with_suffix(".gz").exists():
         path.unlink()
-    with pytest.raises(inputs.Missing, match=words):
+    with pytest.raises(Missing, match=words):
         digits.load()
-    with pytest.raises(cell.Skip, match="no input: .*" + words):
+    with pytest.raises(Skip, match="no input: .*" + words):
         cell.prepare("cpu.torch", Training("perceptron", 2), operation="train_step")
 
 
@@ -392,6 +393,6 @@ def test_without_a_folder_the_small_digits_are_as_large_as_mnists():
 def test_without_scikit_learn_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
     digits.load.cache_clear()
-    with pytest.raises(inputs.Missing, match="pip install scikit-learn"):
+    with pytest.raises(Missing, match="pip install scikit-learn"):
         digits.load()
     digits.load.cache_clear()

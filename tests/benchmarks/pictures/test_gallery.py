@@ -7,7 +7,7 @@ import pytest
 from picture_commands import run, run_here
 
 import impls
-from benchmarks.harness import cell
+from benchmarks.errors import Skip
 from benchmarks.pictures import gallery
 from benchmarks.workloads import inputs
 
@@ -49,7 +49,7 @@ def test_a_wrong_or_missing_one_has_words_and_no_picture(monkeypatch, tmp_path):
 
     def load(name, operation):
         if name == "cpu.absent":
-            raise cell.Skip("unavailable: it needs a GPU")
+            raise Skip("unavailable: it needs a GPU")
         function = {"cpu.wrong": wrong}.get(name, right)
         return impls.contract.Implementation(
             name, "conv2d", function, right.unchecked, "cpu", "direct", "", "numpy", {"stride": 1}
@@ -100,6 +100,19 @@ def test_the_command_says_what_it_draws_and_where(tmp_path):
 )
 def test_errors_in_a_sentence(arguments, words):
     done = run_here(*arguments)
+    assert done.returncode == 1
+    assert words in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["gallery", json.dumps({"names": "cpu.shift"})], "no gallery: names is a list, not 'cpu.shift'"),
+        (["galery"], "no verb is called 'galery'"),
+    ],
+)
+def test_an_error_ends_the_process_without_a_traceback(arguments, words):
+    done = run(*arguments)
     assert done.returncode == 1
     assert words in done.stderr
     assert "Traceback" not in done.stderr

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import impls
-from benchmarks.errors import WrongAnswer
+from benchmarks.errors import Skip, WrongAnswer
 from benchmarks.harness import cell
 from benchmarks.workloads import eurosat, tiles
 from benchmarks.workloads.tiles import Batch, ColdPages, ReadBatch
@@ -124,7 +124,7 @@ def test_a_folder_of_ones_own(tmp_path, monkeypatch):
     assert str(tmp_path) in made.call.args[0][0]
     made.block(1)
     made.verify(made.block.output)
-    with pytest.raises(cell.Skip, match=r"^no input: tile .* is not packed: pack its folder once with "):
+    with pytest.raises(Skip, match=r"^no input: tile .* is not packed: pack its folder once with "):
         ReadBatch("read_batch", Batch(3)).check(load("cpu.memmap"), {"pool": 1})
     assert not list(tmp_path.glob("tiles.*"))  # nothing is packed there unasked
 
@@ -132,7 +132,7 @@ def test_a_folder_of_ones_own(tmp_path, monkeypatch):
 def test_a_folder_with_too_few_is_a_reason_to_skip(tmp_path, monkeypatch):
     eurosat.make(tmp_path, 4)
     monkeypatch.setenv("CONVBENCH_EUROSAT", str(tmp_path))
-    with pytest.raises(cell.Skip, match=r"no input: folder .* holds 4 tiles, not 41"):
+    with pytest.raises(Skip, match=r"no input: folder .* holds 4 tiles, not 41"):
         cell.prepare("cpu.rasterio", Batch(3), operation="read_batch")
 
 

@@ -15,7 +15,7 @@ from repositories import commit, git
 from convbench.asv import project
 
 ROOT = Path(__file__).parents[3]
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.first, pytest.mark.timeout(900)]
 SOME = ("cpu.einsum", "cpu.loops", "cpu.shift", "cpu.sliced_loops", "cpu.torch", "cpu.windows", "im2col.naive")
 NEEDED = ("numpy", "asv_runner")  # of the libraries in asv.conf.json: every other one is a wait
 SLEEP = 0.02  # seconds that one commit's cpu.shift sleeps: far more than it takes for one channel of 28x28

@@ -17,6 +17,7 @@ from convbench.asv import files, project
 from convbench.cli.main import main
 from convbench.common import untrusted
 from convbench.common.cells import plain
+from convbench.common.untrusted import Unreadable
 from convbench.stored import results
 
 
@@ -220,7 +221,7 @@ def test_what_another_suite_declares_otherwise_is_left_out(key, value):
 )
 def test_a_list_of_benchmarks_that_is_none_is_named_with_the_benchmark(tmp_path, entry):
     (tmp_path / "benchmarks.json").write_text(json.dumps({"b.T.time_x": {**SUITE["b.T.time_x"], **entry}}))
-    with pytest.raises(results.Unreadable, match=rf"^{tmp_path.name}/benchmarks.json is unreadable: b.T.time_x: "):
+    with pytest.raises(Unreadable, match=rf"^{tmp_path.name}/benchmarks.json is unreadable: b.T.time_x: "):
         results.benchmarks(tmp_path)
 
 

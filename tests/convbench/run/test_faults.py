@@ -23,7 +23,7 @@ from convbench.asv import project
 from convbench.run import asv_process
 from convbench.run.workspace import Workspace
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = [pytest.mark.first, pytest.mark.timeout(900)]
 
 SUITE = """
 import os, signal, subprocess, sys, time

@@ -19,7 +19,7 @@ from convbench.asv import commits, project
 from convbench.common import redact
 from convbench.stored import results, unbuilt
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.first, pytest.mark.timeout(600)]
 
 # Time is counted and not taken: what else runs on this machine makes no commit slower.
 CODE = """

@@ -27,7 +27,7 @@ from convbench.run import classes
 from convbench.stored import results as stored
 from convbench.stored import side_lines
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.first, pytest.mark.timeout(600)]
 SIGNALS = [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.proof)]
 
 

@@ -25,6 +25,7 @@ from stored_documents import (
 )
 
 from convbench.common.cells import plain
+from convbench.common.untrusted import Unreadable
 from convbench.stored import results
 
 # value in asv's file, line of the side file, status and reason
@@ -184,7 +185,7 @@ def test_a_line_that_makes_no_sense_is_passed_over(tmp_path, bad, first):
 @pytest.mark.parametrize("case", BROKEN)
 def test_a_broken_file_is_named(tmp_path, case):
     path = put(tmp_path / "box" / "01234567-env.json", BROKEN[case])
-    with pytest.raises(results.Unreadable, match=r"^box/01234567-env\.json .") as caught:
+    with pytest.raises(Unreadable, match=r"^box/01234567-env\.json .") as caught:
         results.load(path, OURS)
     assert "\n" not in str(caught.value)
 
@@ -193,14 +194,14 @@ def test_every_cut_of_a_file_is_named(tmp_path):
     text = json.dumps(document({SIZE: stored([1.0] * 4, SIZE_PARAMS)}))
     path = tmp_path / "box" / "01234567-env.json"
     for length in range(len(text)):
-        with pytest.raises(results.Unreadable, match=r"box/01234567-env\.json"):
+        with pytest.raises(Unreadable, match=r"box/01234567-env\.json"):
             results.load(put(path, text[:length]), OURS)
 
 
 def test_a_file_that_is_missing_or_a_folder_is_named(tmp_path):
     (tmp_path / "box" / "folder.json").mkdir(parents=True)
     for name in ("folder", "missing"):
-        with pytest.raises(results.Unreadable, match=f"box/{name}.json is unreadable"):
+        with pytest.raises(Unreadable, match=f"box/{name}.json is unreadable"):
             results.load(tmp_path / "box" / f"{name}.json", OURS)
 
 
@@ -235,7 +236,7 @@ def test_any_one_wrong_value_is_read_or_named(tmp_path_factory, place, value):
     path = write(tmp_path_factory.mktemp("any"), content)
     try:
         cells = results.load(path, OURS).cells
-    except results.Unreadable:
+    except Unreadable:
         return
     assert set(cells.status) <= {"ok", "skipped", "failed", "not measured"}
     assert all(isinstance(part, str) for row in cells.row for part in row)
@@ -244,7 +245,7 @@ def test_any_one_wrong_value_is_read_or_named(tmp_path_factory, place, value):
 @pytest.mark.parametrize("content", ["", "{", "[]", "null", "3", b"\xff\xfe", "{}{}"])
 def test_broken_benchmarks_are_named(tmp_path, content):
     put(tmp_path / "results" / "benchmarks.json", content)
-    with pytest.raises(results.Unreadable, match=r"^results/benchmarks\.json ."):
+    with pytest.raises(Unreadable, match=r"^results/benchmarks\.json ."):
         results.benchmarks(tmp_path / "results")
 
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from convbench.common import untrusted
-from convbench.stored import results, side_lines
+from convbench.common.untrusted import Unreadable
+from convbench.stored import side_lines
 
 
 def line(name, *params, **facts):
@@ -69,7 +70,7 @@ DAMAGED = {
 def test_compressed_lines_that_cannot_be_read_are_named_and_not_replaced(tmp_path, content, said):
     target = tmp_path / "x.cells.jsonl.gz"
     target.write_bytes(content)
-    with pytest.raises(results.Unreadable, match=rf"/x\.cells\.jsonl\.gz is unreadable: .*{said}"):
+    with pytest.raises(Unreadable, match=rf"/x\.cells\.jsonl\.gz is unreadable: .*{said}"):
         list(side_lines.json_lines(target))
     with pytest.raises(click.ClickException, match=r"x\.cells\.jsonl\.gz is unreadable: .*; move it away"):
         side_lines.append([{}], target)
