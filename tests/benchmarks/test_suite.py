@@ -166,19 +166,26 @@ def test_names_are_the_files_of_the_checkout():
         }
 
 
-POOLS = """
+ARRAYS = """
+import sys
+sys.path.append(".")
+import numpy as np, impls
+image = np.ones((1, 8, 64, 64), np.float32)
+weight = np.ones((8, 8, 3, 3), np.float32)
+"""
+
+POOLS = (
+    """
 import ctypes, os, signal, sys, time
 sys.path.append(".")
 sys.argv.append("run_server")  # as asv's fork server is started: the suite then imports every library in the parent
 import benchmarks
-import numpy as np
 assert {"torch", "numba", "scipy"} <= set(sys.modules), "the parent imported nothing"
 import numba, torch
-import impls
 from benchmarks.timing import threads
-
-image = np.ones((1, 8, 64, 64), np.float32)
-weight = np.ones((8, 8, 3, 3), np.float32)
+"""
+    + ARRAYS
+    + """
 work = {
     "BLAS": lambda: np.ones((512, 512)) @ np.ones((512, 512)),
     "torch": lambda: impls.load("cpu.torch")(image, weight),
@@ -197,15 +204,14 @@ for pool, call in work.items():
     print(pool, status, round(time.monotonic() - started, 2))
     assert status == 0, f"{pool} did not run in a forked child: status {status}"
 """
+)
 
 
 @pytest.mark.alone
 def test_after_the_preimport_a_forked_child_runs_each_thread_pool_within_five_seconds():
-    # The first call compiles Numba's kernel, which the five seconds are not about.
-    python(
-        "import sys; sys.path.append('.'); import numpy as np, impls;"
-        "o = np.ones((1, 1, 9, 9), np.float32); impls.load('cpu.numba_direct')(o, o[:, :, :3, :3])"
-    )
+    # The first call with these shapes compiles Numba's kernel for them, which the five seconds are not about.
+    compiled = python(ARRAYS + "impls.load('cpu.numba_direct')(image, weight)")
+    assert compiled.returncode == 0, compiled.stderr
     done = python(POOLS, "5")
     assert done.returncode == 0, done.stdout + done.stderr
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["BLAS", "torch", "numba", "OpenMP"]
