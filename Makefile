@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help bench bench-full bench-gpu bench-gpu-full device wheelhouse device-bundle dashboard speed tune gate-proof test proofs fuzz lint smoke overhead clean
+.PHONY: help bench bench-full bench-gpu bench-gpu-full device wheelhouse device-bundle dashboard speed tune gate-proof test test-all proofs fuzz lint smoke overhead clean
 
 help:
 	@echo "make bench       install, measure a short selection for HEAD, publish, print the table (nine to sixteen minutes)"
@@ -18,8 +18,9 @@ help:
 	@echo "make speed       install, time ours in turn with torch, OpenCV and a copy, hold them against the goals, write docs/speed.md"
 	@echo "make tune        install, time who is fastest on which problem, write the table that cpu.auto picks from: goes on where it stopped"
 	@echo "make gate-proof  how right convbench gate is on this machine, and what it costs: an hour, goes on where it stopped"
-	@echo "make test        install and run the tests"
-	@echo "make proofs   the proofs that take minutes"
+	@echo "make test        install and run the tests: five minutes"
+	@echo "make test-all  these and the slow ones, as .ci/run does: ten minutes"
+	@echo "make proofs   the proofs that take minutes each"
 	@echo "make fuzz        damaged files and odd convolutions for MINUTES=10, beginning with SEED=0, kernels under sanitizers"
 	@echo "make lint        ruff and mypy"
 	@echo "make smoke       every kind of class with one implementation, built, checked and published"
@@ -138,10 +139,12 @@ gate-proof: $(VENV)/installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" PYTHONPATH=tests/helpers $(BIN)/python tests/proofs/gate_proof.py
 
 # Several files at a time, one more than there are cores since many wait for processes, but for what compares times. What was changed in a Cython file is compiled before, once.
-test: $(VENV)/installed
+test: SELECTED = not proof and not slow
+test-all: SELECTED = not proof
+test test-all: $(VENV)/installed
 	$(BIN)/python -c "import impls"
-	$(BIN)/python -m pytest -m "not proof and not alone" --numprocesses $$(($$(nproc) + 1)) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
-	$(BIN)/python -m pytest -m "alone and not proof"
+	$(BIN)/python -m pytest -m "$(SELECTED) and not alone" --numprocesses $$(($$(nproc) + 1)) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -m "$(SELECTED) and alone"
 
 proofs: $(VENV)/installed
 	$(BIN)/python -m pytest -m proof --timeout 3600

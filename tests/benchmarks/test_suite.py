@@ -55,6 +55,7 @@ SAID = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["tap_off_by_one", "border_row", "wrong_group", "nan", "wrong_later", *SAID])
 def test_a_broken_implementation_fails_and_has_no_time(verdicts, fault):
     for operation, name, status, reason, stored in judged(verdicts, fault):
@@ -65,6 +66,7 @@ def test_a_broken_implementation_fails_and_has_no_time(verdicts, fault):
             assert (nan if fault == "nan" else SAID.get(fault, "relative L2 error")) in reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
@@ -82,6 +84,7 @@ def test_every_gradient_is_judged(verdicts, fault, said):
             assert re.match(f"WrongAnswer: {said}", reason)
 
 
+@pytest.mark.slow
 def test_the_same_cell_unbroken_has_a_time(verdicts):
     for operation, name, status, remark, stored in judged(verdicts, "unbroken"):
         with case(operation, name):

@@ -1,18 +1,18 @@
 """Every CPU implementation on every named case: one test each, but where every case compiles for seconds.
 
-There a few cases are tried in every run and the others among the proofs.
+There a few cases are slow tests and the others proofs.
 """
 
 import pytest
 from drop_in import NAMES
 
 FEW = ("plain", "same, even kernel", "strides that differ", "no image")
-COMPILING = {"cpu.torch_compile": ("plain",), "cpu.numba_stencil": FEW, "cpu.numba_direct": FEW}
+COMPILING = {"cpu.torch_compile": (), "cpu.numba_stencil": FEW, "cpu.numba_direct": FEW}
 READ_ONLY = ("read-only", "read-only, backwards")  # for which Numba compiles anew
 
 
 def tried(name, word):
-    """Whether an implementation is tried on a case in every run, and not among the proofs alone."""
+    """Whether an implementation is tried on a case, and not among the proofs alone."""
     return word in COMPILING.get(name, (word,)) and not ("numba" in name and word in READ_ONLY)
 
 
@@ -26,7 +26,7 @@ def swept(cases, proofs=()):
         few = [word for word in cases if name not in proofs and tried(name, word)]
         others = [word for word in cases if word not in few]
         if few:
-            sweeps.append(pytest.param(name, few, id=name))
+            sweeps.append(pytest.param(name, few, id=name, marks=[pytest.mark.slow] * (name in COMPILING)))
         if others:
             sweeps.append(pytest.param(name, others, id=f"{name}, the other cases", marks=pytest.mark.proof))
     return pytest.mark.parametrize(("name", "which"), sweeps)

@@ -100,7 +100,7 @@ def agrees(name, what, threads):
 
 
 @pytest.mark.parametrize("many", [False, pytest.param(True, marks=[pytest.mark.proof, pytest.mark.timeout(3600)])])
-@pytest.mark.parametrize("name", [*COMPILED, "cpu.numba_direct", "cpu.numba_winograd"])
+@pytest.mark.parametrize("name", [*COMPILED, pytest.param("cpu.numba_direct", marks=pytest.mark.proof), "cpu.numba_winograd"])
 def test_blocks_end_where_they_should(name, many):
     problems = calls_of_few_forms() if name == "cpu.numba_direct" and not many else calls(name)
     examples = (320 if "numba" in name else 3200) if many else 20
@@ -313,7 +313,8 @@ def test_packed_weights_give_the_same(name, data):
 
 
 @pytest.mark.parametrize("name", COMPILED)
-@pytest.mark.parametrize("build", [pytest.param(one, marks=[pytest.mark.proof] * one.isalnum()) for one in BUILDS])
+@pytest.mark.proof
+@pytest.mark.parametrize("build", BUILDS)
 def test_narrower_vectors_do_too(name, build, tmp_path, monkeypatch):
     architecture, wider, optimised = BUILDS[build]
     if wider not in Path("/proc/cpuinfo").read_text().split():

@@ -95,6 +95,7 @@ def test_a_large_exact_filter_is_exact():
     assert np.array_equal(impls.conv2d(image, kernel, exact=True), impls.load("cpu.shift")(image, kernel))
 
 
+@pytest.mark.slow
 def test_the_readme_runs():
     """What it shows of conv2d, one block after the other; the first two compute the same."""
     section = README.partition("\n## Use it\n")[2].partition("Two more operations")[0]

@@ -40,6 +40,7 @@ def in_turn(cases, both):
     return itertools.product(cases, DTYPES) if both else zip(cases, itertools.cycle(DTYPES), strict=False)
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("name", NAMES)
 def test_problems(name, both, load):
@@ -51,6 +52,7 @@ def test_problems(name, both, load):
             judge(problem, function.family, lambda *arrays, problem=problem: on_numpy(function, *arrays, **problem.arguments))
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("name", NAMES)
 def test_bias_and_memory_in_any_order(name, both, load):

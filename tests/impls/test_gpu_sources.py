@@ -63,6 +63,7 @@ def entry_of(kernel, folder):
     return entry
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("operation", "name"), RAW)
 def test_raw_kernels_compile(operation, name, tmp_path):
     _, kernels = load(name, operation)
@@ -98,6 +99,7 @@ PROBLEMS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "label", "dtype"), PROBLEMS)
 def test_kernels_made_for_a_problem_compile(name, label, dtype, tmp_path):
     entries = [entry_of(kernel, tmp_path) for kernel in made_for(name, label, dtype)]
@@ -149,6 +151,7 @@ SIMULATED = {
 # Numba
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("problems", "outputs"), SIMULATED["gpu.numba_direct"])
 def test_numba_kernel_in_the_simulator(problems, outputs):
     pytest.importorskip("numba.cuda", exc_type=ImportError)
@@ -179,6 +182,7 @@ def test_numba_without_its_compiler_says_what_to_install(monkeypatch):
 # Triton
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("problems", "outputs"), SIMULATED["gpu.triton_direct"])
 def test_triton_kernel_in_the_simulator(problems, outputs):
     pytest.importorskip("triton")
@@ -196,6 +200,7 @@ FORMS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "bias", "kernel", "padded", "sizes"), FORMS)
 def test_triton_kernel_compiles(dtype, bias, kernel, padded, sizes, tmp_path, monkeypatch):
     triton = pytest.importorskip("triton")

@@ -61,6 +61,7 @@ def data(what):
     return input, weight, bias if what.bias else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [10, pytest.param(100, marks=pytest.mark.proof)])
 @pytest.mark.parametrize("name", SIZES)
 def test_any_problem_in_tiles_of_any_size(name, count, monkeypatch):
@@ -96,6 +97,7 @@ def test_images_larger_than_32_bits_can_count():
         assert not output[0, 0, ::2].any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", ["in turn", pytest.param("every", marks=pytest.mark.proof)])
 def test_nothing_outside_of_the_arrays(sizes):
     library = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True).stdout.strip()

@@ -47,6 +47,7 @@ def test_problems(name, load):
             judge(problem, family, lambda *arrays, problem=problem: on_the_cpu(load(name), *arrays, **problem.arguments))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 @pytest.mark.parametrize("name", NAMES)

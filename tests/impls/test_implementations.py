@@ -188,6 +188,7 @@ def test_no_output_is_left_from_before(name):
         check(function, what, arrays, whole=True)
 
 
+@pytest.mark.slow
 @each(proofs=COMPILING)
 def test_long_sums_stay_within_the_bounds(name):
     """Thousands of products an output, as in the last layers of a network."""

@@ -249,6 +249,7 @@ def test_what_does_not_fit_in_memory_is_refused(operation, name, monkeypatch):
         load(operation, name)(*((one, wide) if operation == TRANSPOSE else (one, one, wide)))
 
 
+@pytest.mark.slow
 @each
 def test_inputs_are_only_read(operation, name):
     function = load(operation, name)

@@ -59,6 +59,7 @@ def test_a_step_is_the_definition(name, network):
             assert made.verify(made.block.output)["worst"] <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "network"), STEPS)
 def test_ten_steps_are_those_of_torch(name, network):
     """Against torch.optim.Adam and autograd on the same leaves: loss by loss, and the parameters after the last."""

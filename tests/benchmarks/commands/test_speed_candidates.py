@@ -113,6 +113,7 @@ def ask(tmp_path_factory):
             server.kill()
 
 
+@pytest.mark.slow
 def test_a_problem_is_measured_by_everybody(ask):
     names = ["torch", "opencv", "copy", "cpu.shift", "cpu.gone"]
     events, _ = ask({"problem": SMALL, "names": names})
@@ -173,6 +174,7 @@ def test_who_is_far_too_slow_is_left_out_where_that_judges_nothing(ask):
     assert reason.startswith("too slow here: ")
 
 
+@pytest.mark.slow
 def test_a_kept_process_answers_one_question_after_another(ask):
     """One that cannot be measured is answered with an error, and leaves the process to the next."""
     good = {"problem": SMALL, "names": ["torch", "cpu.shift"], "seconds": 0.01}

@@ -20,6 +20,7 @@ Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed: pip in
 pytest.importorskip("sklearn", reason="the digits and the photograph ship with scikit-learn")
 
 
+@pytest.mark.slow
 def test_training_with_our_convolution_is_training_with_torchs(tmp_path):
     request = {"names": ["cpu.torch", "cpu.auto"], "epochs": 8, "path": str(tmp_path / "new" / "curves.png")}
     done = run_here("curves", json.dumps(request))
@@ -66,6 +67,7 @@ def test_the_stages_add_up_to_the_call():
         assert bar.stages["decode"] > 0
 
 
+@pytest.mark.slow
 def test_every_implementation_has_stages():
     names = [name for name in stages.SHOWN if name.startswith("cpu.")]
     calls = {

@@ -21,20 +21,23 @@ NEEDED = ("numpy", "asv_runner")  # of the libraries in asv.conf.json: every oth
 SLEEP = 0.02  # seconds that one commit's cpu.shift sleeps: far more than it takes for one channel of 28x28
 
 
-@pytest.fixture(scope="module")
-def measured(tmp_path_factory, package_index):
-    """Two commits that differ in impls alone, measured in one environment with few libraries: {commit: {cell: seconds}}."""
-    folder = tmp_path_factory.mktemp("project")
+def copied(folder):
+    """The working tree's tracked files without its results."""
     for path in subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).splitlines():
         if (ROOT / path).is_file() and not path.startswith("results/"):
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / path, folder / path)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory, package_index):
+    """Two commits that differ in impls alone, measured in one environment with few libraries: {commit: {cell: seconds}}."""
+    folder = copied(tmp_path_factory.mktemp("project"))
     (folder / "asv.conf.json").write_text(json.dumps(configuration(folder)))
     git(folder, "init", "--quiet")
-    commit(folder, "before")
     name, text = newcomer()
     (folder / name).write_text(text)
-    tried = attempt(folder, tmp_path_factory.mktemp("site"))
     shift = folder / "impls" / "conv2d" / "cpu" / "shift.py"
     commits = {"plain": commit(folder, "plain")}
     text = shift.read_text()
@@ -55,7 +58,7 @@ def measured(tmp_path_factory, package_index):
     run = [*asv, "run", "HASHFILE:hashes", "--machine", "test", "--bench", cells, "--show-stderr", "--record-samples"]
     done = subprocess.run(run, cwd=folder, env=environment, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode in (0, 2), done.stdout[-3000:] + done.stderr[-3000:]
-    return {"tried": tried, **{name: times(folder, hash) for name, hash in commits.items()}}
+    return {name: times(folder, hash) for name, hash in commits.items()}
 
 
 def configuration(folder):
@@ -108,18 +111,30 @@ def times(folder, hash):
     return found
 
 
-def test_a_newcomers_file_is_tried_at_once_and_measured_once_committed(measured):
-    _, text = newcomer()
+@pytest.mark.slow
+def test_a_newcomers_file_is_tried_at_once(tmp_path):
+    folder = copied(tmp_path / "project")
+    git(folder, "init", "--quiet")
+    commit(folder, "before")
+    name, text = newcomer()
     assert text.count("\n") < 30
-    assert measured["tried"] == {"cpu.einsum": "ok", "cpu.torch": "ok"}
+    (folder / name).write_text(text)
+    (site := tmp_path / "site").mkdir()
+    assert attempt(folder, site) == {"cpu.einsum": "ok", "cpu.torch": "ok"}
+
+
+@pytest.mark.proof
+def test_a_newcomers_file_is_measured_once_committed(measured):
     assert all(0 < measured[name]["cpu.einsum"] < SLEEP for name in ("plain", "changed"))
 
 
+@pytest.mark.proof
 def test_commits_that_differ_in_impls_alone_are_measured_as_themselves(measured):
     assert measured["plain"]["cpu.shift"] < SLEEP
     assert measured["changed"]["cpu.shift"] > SLEEP
 
 
+@pytest.mark.proof
 def test_a_commit_that_lacks_a_name_leaves_every_other_column_right(measured):
     assert measured["plain"]["cpu.sliced_loops"] > 0
     assert measured["changed"]["cpu.sliced_loops"] != measured["changed"]["cpu.sliced_loops"]  # NaN: skipped, not failed
@@ -135,7 +150,8 @@ def test_a_commit_that_lacks_a_name_leaves_every_other_column_right(measured):
     assert slowest in ("im2col.naive", "cpu.loops")
 
 
+@pytest.mark.proof
 def test_libraries_that_are_not_there_are_left_out_and_not_failed(measured):
-    assert all(seconds is not None for name, row in measured.items() if name != "tried" for seconds in row.values())
+    assert all(seconds is not None for row in measured.values() for seconds in row.values())
     assert measured["plain"]["cpu.torch"] != measured["plain"]["cpu.torch"]
     assert measured["plain"]["cpu.windows"] < SLEEP

@@ -55,6 +55,7 @@ def ran(tmp_path_factory):
     return made
 
 
+@pytest.mark.slow
 def test_every_commit_is_measured_as_itself(ran):
     assert ran.done.returncode == 0, ran.done
     files = {path.name[:8]: path for path in ran.folder.glob("results/*/*-*.json")}
@@ -66,12 +67,14 @@ def test_every_commit_is_measured_as_itself(ran):
         assert where == 1.0  # the commit's own, not whatever is installed below
 
 
+@pytest.mark.slow
 def test_what_is_built_is_not_built_again_to_be_measured(ran):
     log = (ran.folder / ".convbench/run/asv.log").read_text()
     assert "Benchmarking" in log
     assert not any(word in log for word in ("Building", "Installing"))
 
 
+@pytest.mark.slow
 def test_no_path_is_in_the_results(ran):
     for path in ran.folder.glob("results/**/*.json*"):
         assert str(ran.folder) not in path.read_text()

@@ -90,6 +90,7 @@ MISTAKES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", MISTAKES)
 def test_what_nobody_can_try(case):
     arguments, words = MISTAKES[case]
@@ -172,6 +173,7 @@ def offered(package, *names):
     return process(ROOT, "try", *SHAPES, *names, "--seconds", "0.02", PYTHONPATH=package)
 
 
+@pytest.mark.slow
 def test_offered_implementations_are_checked_and_timed(package):
     """Also one that prints: that is no part of the answer."""
     done = offered(package, "right", "talking", "--csv")
@@ -181,6 +183,7 @@ def test_offered_implementations_are_checked_and_timed(package):
     assert all(float(line["value"]) > 0 and 0 < float(line["relative_l2"]) < 1e-5 for line in lines)
 
 
+@pytest.mark.slow
 def test_one_that_is_wrong_has_no_time_and_the_others_have(package):
     done = offered(package, "right", "wrong", "short", "refusing", "plain")
     said = sentence(done)

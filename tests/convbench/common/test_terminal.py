@@ -147,6 +147,7 @@ def printed(suite, tmp_path_factory):
     return run(suite, tmp_path_factory.mktemp("printed"), COMMANDS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_no_command_prints_what_a_file_would_have_a_terminal_do(printed, command):
     out, err = printed[command]
@@ -158,6 +159,7 @@ def test_no_command_prints_what_a_file_would_have_a_terminal_do(printed, command
     assert b"Traceback" not in err
 
 
+@pytest.mark.slow
 def test_nor_where_only_ascii_is_printed(suite, tmp_path):
     commands = [("table", "--machine", "x\x1b]0;t\x07"), ("history",)]
     for out, err in run(suite, tmp_path, commands, PYTHONIOENCODING="ascii").values():
@@ -167,6 +169,7 @@ def test_nor_where_only_ascii_is_printed(suite, tmp_path):
         assert b"Traceback" not in err
 
 
+@pytest.mark.slow
 def test_nor_on_a_terminal_where_it_has_colours_of_its_own(suite):
     ours, theirs = pty.openpty()
     process = [sys.executable, "-m", "convbench", "history"]
@@ -188,6 +191,7 @@ def test_nor_on_a_terminal_where_it_has_colours_of_its_own(suite):
     assert is_clean(STYLES.sub("", text).replace("\r", ""))
 
 
+@pytest.mark.slow
 def test_an_export_for_people_has_none_either(suite, tmp_path):
     with contextlib.chdir(suite.folder):
         done = CliRunner().invoke(main, ["export", str(tmp_path / "out.csv")])

@@ -247,6 +247,7 @@ main(["doctor"])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted(number, tmp_path):
     """In real processes, while one of them measures: one sentence, and none of them is left."""

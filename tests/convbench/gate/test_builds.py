@@ -58,6 +58,7 @@ def unbuilt(gate):
     return {"base": gate("no build", "base"), "head": gate("base", "no build")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("side", "status"), [("head", 3), ("base", 4)])
 def test_a_side_that_does_not_build(unbuilt, side, status):
     done, report = unbuilt[side]
@@ -87,6 +88,7 @@ def full_disk(sample, unbuilt):
     )
 
 
+@pytest.mark.slow
 def test_the_disk_fills_while_it_builds(sample, full_disk):
     said = full_disk.stdout + full_disk.stderr
     assert full_disk.returncode == 4, said
@@ -95,6 +97,7 @@ def test_the_disk_fills_while_it_builds(sample, full_disk):
     assert left_behind(sample.folder) == []
 
 
+@pytest.mark.slow
 def test_a_slower_function_where_a_build_was_left_half(sample, gate, full_disk):
     markdown = sample.folder.parent / "report.md"
     done, report = gate("base", "slower", "--budget", "2", "--markdown", markdown)
@@ -108,6 +111,7 @@ def test_a_slower_function_where_a_build_was_left_half(sample, gate, full_disk):
     assert report["environment"].startswith("virtualenv-py")
 
 
+@pytest.mark.slow
 def test_a_self_test_that_cannot_build(sample):
     """HEAD is the commit that does not build."""
     done = inside(sample.folder, "gate", "--self-test")

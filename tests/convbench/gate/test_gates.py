@@ -130,6 +130,7 @@ def breaking(gate):
         return gate("base", "breaking", "--bench", r"^faults\.(Faults|Given)|^gone", *ENOUGH)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cell", "words"),
     [
@@ -195,6 +196,7 @@ def slower(gate):
     return mock.patch.object(pipeline, "rounds", replay)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("head", "options", "by"),
     [

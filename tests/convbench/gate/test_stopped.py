@@ -73,6 +73,7 @@ def test_stopped(sample, started, tmp_path, number):
     assert list(tmp_path.glob(".*.new")) == []
 
 
+@pytest.mark.slow
 def test_a_self_test_that_is_stopped(sample, started, tmp_path):
     out = tmp_path / "out"
     asked = ("--self-test", "--bench", r"time_plain|Unsteady.*\([1-3]\)$", "--budget", "0.05")
@@ -97,6 +98,7 @@ def test_two_at_once(sample, command):
     assert "Traceback" not in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_the_disk_fills_when_it_writes_its_report(sample, command, tmp_path):
     """Files may not grow beyond so many bytes."""
 

@@ -39,6 +39,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.slow
 def test_hostile_names_and_values(tmp_path, opened):
     nasty = "</script><script>window.taken = 1</script>"
     rows = [repr(name) for name in HOSTILE]
@@ -67,6 +68,7 @@ LINK = '<a href="https://b.example">b</a>'
 FORMATTED = f"{LINK}<b>b</b><extra>b</extra>%{{x}}&lt;"
 
 
+@pytest.mark.slow
 def test_plotly_takes_names_and_units_for_text(tmp_path, opened):
     """In titles, ticks, legends, annotations, and in what is shown beside a point."""
     names = [f"1{FORMATTED}", f"2{FORMATTED}"]

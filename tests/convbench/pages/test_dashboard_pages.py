@@ -16,12 +16,14 @@ OTHER_BYTES = {
 }
 
 
+@pytest.mark.slow
 def test_as_asv_makes_it_the_page_needs_a_network(original, visit):
     with served(original / "html") as address:
         visit.page.goto(address)
         visit.page.wait_for_url("**/error.html")
 
 
+@pytest.mark.slow
 def test_every_page_of_the_dashboard_works_without_a_network(real, visit):
     page = visit.page
     with served(real.html) as address:
@@ -55,6 +57,7 @@ def test_every_page_of_the_dashboard_works_without_a_network(real, visit):
     assert (asked, visit.complaints) == ([], [])
 
 
+@pytest.mark.slow
 def test_what_the_scripts_define_is_there(real, visit):
     with served(real.html) as address:
         visit.page.goto(address)
@@ -67,6 +70,7 @@ def test_what_the_scripts_define_is_there(real, visit):
         assert visit.page.locator("#nav").evaluate("nav => getComputedStyle(nav).position") == "fixed"  # the style sheet
 
 
+@pytest.mark.slow
 def test_a_copy_that_was_changed_is_refused_by_the_browser(real, visit, tmp_path):
     shutil.copytree(real.html, tmp_path / "html")
     (changed,) = tmp_path.glob("html/vendor/jquery-*/dist/jquery.min.js")
@@ -78,6 +82,7 @@ def test_a_copy_that_was_changed_is_refused_by_the_browser(real, visit, tmp_path
     assert visit.page.evaluate("typeof jQuery") == "undefined"
 
 
+@pytest.mark.slow
 def test_which_copies_are_what_asv_takes_byte_for_byte(real):
     other = set()
     for (url, integrity), (path, _) in zip(tags(PAGE), tags(real.html / "index.html"), strict=True):
@@ -92,6 +97,7 @@ def test_which_copies_are_what_asv_takes_byte_for_byte(real):
 MISSING = "Failed to load resource: the server responded with a status of 404 (Not Found)"
 
 
+@pytest.mark.slow
 def test_the_command_serves_it(real, real_cache, visit, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(real_cache))
     page = visit.page
@@ -152,6 +158,7 @@ class Shown:
         assert (self.page.evaluate("window.taken"), self.page.evaluate(INJECTED)) == (None, 0)
 
 
+@pytest.mark.slow
 def test_markup_is_text_on_every_page(hostile_pages, visit):
     page, shown = visit.page, Shown(visit.page)
     with served(hostile_pages) as address:
@@ -202,6 +209,7 @@ def test_markup_is_text_on_every_page(hostile_pages, visit):
     assert [said for said in visit.complaints if "Error" in said] == []
 
 
+@pytest.mark.slow
 def test_graphs_of_values_that_look_like_markup_are_drawn(hostile_pages, visit):
     with served(hostile_pages) as address:
         visit.page.goto(f"{address}#lists.time_sort?p-size=1&x-axis=commit")

@@ -123,6 +123,7 @@ def limited(folder, limit, *arguments):
     )
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_loses_the_class_in_flight_alone(first):
     """The next run measures it, and what another run that failed left out."""
     folder = first.folder
@@ -184,6 +185,7 @@ def test_results_that_cannot_be_written_are_told_before_anything_is_measured(fir
     assert "classes" not in done.stdout
 
 
+@pytest.mark.slow
 def test_a_half_written_file_of_this_commit_is_named_and_once_moved_away_measured_anew(first):
     """So is a machine's file that is missing; asv's own, which others may have cut short, is not needed."""
     folder = first.folder
@@ -248,6 +250,7 @@ def test_publishing_names_a_machine_that_lacks_its_file(published):
 # Killed at any moment
 
 
+@pytest.mark.slow
 def test_kills_at_random_moments_lose_nothing_that_was_finished(first):
     kept = killed(first.folder, 2, ["run", "--busy", "--bench", "Fast"], seconds=1.5)
     assert sum("Fast" in name for _, name in kept) == 2

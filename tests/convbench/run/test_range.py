@@ -100,6 +100,7 @@ def stored(made):
     return found
 
 
+@pytest.mark.slow
 def test_each_commit_is_measured_as_itself_and_one_that_does_not_build_is_kept_as_such(story):
     status, out, err = story.ran
     first, second, third, fourth, fifth = story.hashes
@@ -115,6 +116,7 @@ def test_each_commit_is_measured_as_itself_and_one_that_does_not_build_is_kept_a
     assert re.search(r"4 more commits after this one: about \d+ (s|minutes) for all", out)
 
 
+@pytest.mark.slow
 def test_an_interrupted_range_goes_on_where_it_stopped(story):
     status, err = story.interrupted
     assert status == 1
@@ -125,6 +127,7 @@ def test_an_interrupted_range_goes_on_where_it_stopped(story):
     assert stored(story)[story.hashes[4]] == story.early[story.hashes[4]]
 
 
+@pytest.mark.slow
 def test_the_reason_is_told_and_names_no_place_of_this_machine(story):
     (machine,) = (story.folder / "results").glob("*/")
     (line,) = unbuilt.read(machine).values()
@@ -138,6 +141,7 @@ def test_the_reason_is_told_and_names_no_place_of_this_machine(story):
     assert said == f"Error: commit {story.hashes[2][:8]} does not build on {machine.name}: {line['reason']}"
 
 
+@pytest.mark.slow
 def test_the_next_call_builds_neither_what_is_measured_nor_what_does_not_build(story):
     before, tries = stored(story), story.tries.read_text()
     done = inside(story.folder, "run", "main~4..main", "--busy")
@@ -151,6 +155,7 @@ def test_the_next_call_builds_neither_what_is_measured_nor_what_does_not_build(s
     assert len(story.tries.read_text()) == len(tries) + 1
 
 
+@pytest.mark.slow
 def test_the_dashboard_names_what_became_slower(story):
     publish = [sys.executable, "-m", "asv", "publish", "--no-pull"]
     done = subprocess.run(publish, cwd=story.folder, capture_output=True, text=True, check=False)
@@ -165,6 +170,7 @@ def test_the_dashboard_names_what_became_slower(story):
         assert before is None  # asv's way to say that the commit before has a time as well
 
 
+@pytest.mark.slow
 def test_the_history_tells_the_story(story):
     done = inside(story.folder, "history")
     assert (done.returncode, done.stderr) == (0, "")

@@ -39,6 +39,7 @@ class Work:
 """
 
 
+@pytest.mark.slow
 def test_finished_cells_of_a_class_that_was_cut_short_are_kept(tmp_path):
     made = Sample(tmp_path / "project")
     made.write({"asv.conf.json": use_preinstalled(made), "benchmarks/speed.py": SUITE.format(pace=str(tmp_path / "pace"))})

@@ -34,6 +34,7 @@ def texts(path):
     return "\n".join(element.text or "" for element in ElementTree.parse(path).iter())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("operation", "name", "stages"),
     [
@@ -76,6 +77,7 @@ INSIDE = {  # of the call graph and the flame graph: Python's frames and, where 
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_every_tool_writes_a_file_that_opens(tmp_path, name):
     """A trace of torch alone, since loading it takes seconds; one of other kernels is looked at above."""

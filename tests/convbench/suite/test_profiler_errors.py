@@ -16,6 +16,7 @@ from benchmarks.workloads.convolutions import Convolution
 from convbench.suite import profiler
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -171,6 +172,7 @@ def test_a_file_that_was_there_stays_where_there_is_no_profile(tmp_path):
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "send", "name"),
     [(signal.SIGINT, os.killpg, "cpu.torch"), (signal.SIGTERM, os.kill, "cpu.shift")],
