@@ -32,7 +32,8 @@ def swept(cases, proofs=()):
     return pytest.mark.parametrize(("name", "which"), sweeps)
 
 
-def each(proofs=()):
-    """Parametrise a test by the `name` of an implementation, some of them among the proofs."""
-    names = [pytest.param(name, marks=pytest.mark.proof) if name in proofs else name for name in NAMES]
+def each(proofs=(), slow=()):
+    """Parametrise a test by the `name` of an implementation, some of them among the proofs or the slow tests."""
+    marks = {**dict.fromkeys(slow, pytest.mark.slow), **dict.fromkeys(proofs, pytest.mark.proof)}
+    names = [pytest.param(name, marks=marks[name]) if name in marks else name for name in NAMES]
     return pytest.mark.parametrize("name", names)

@@ -182,7 +182,7 @@ LARGE = {  # outputs of 8 MB and more, which go past the caches where their rows
 
 
 @pytest.mark.parametrize("what", LARGE.values(), ids=LARGE)
-@pytest.mark.parametrize("name", ["cpu.cython_direct", "cpu.numba_direct"])
+@pytest.mark.parametrize("name", ["cpu.cython_direct", pytest.param("cpu.numba_direct", marks=pytest.mark.slow)])
 def test_large_outputs(name, what):
     agrees(name, what, 2)
 

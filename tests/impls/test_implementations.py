@@ -155,7 +155,7 @@ def test_sides_of_one_in_every_order_of_memory(name, shifts):
 
 
 @pytest.mark.parametrize("many", [False, pytest.param(True, marks=[pytest.mark.proof, pytest.mark.timeout(3600)])])
-@each(proofs=("cpu.numba_direct",))  # of which test_blocked.py generates cases that are compiled together
+@each(proofs=("cpu.numba_direct",), slow=EXAMPLES)  # of which test_blocked.py generates cases that are compiled together
 def test_generated_cases(name, many):
     function, few = load(name), EXAMPLES.get(name, 40)
 

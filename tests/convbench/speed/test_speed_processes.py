@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import pytest
 from command_line import settings
 from repositories import commit
 from runs import left_running
