@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help bench bench-full bench-gpu bench-gpu-full device wheelhouse device-bundle dashboard speed tune gate-proof test test-all proofs fuzz lint smoke overhead clean
+.PHONY: help bench bench-full bench-gpu bench-gpu-full device wheelhouse device-bundle distributions dashboard speed tune gate-proof test test-all proofs fuzz lint smoke overhead clean
 
 help:
 	@echo "make bench       install, measure a short selection for HEAD, publish, print the table (nine to sixteen minutes)"
@@ -14,6 +14,7 @@ help:
 	@echo "make device      is there a CUDA device, as make bench-gpu needs one?"
 	@echo "make wheelhouse  fetch what such a machine lacks, for its Python (GPU_PYTHON=3.12), to be carried there with the checkout"
 	@echo "make device-bundle  pack the committed checkout, without its history, and that folder into build/device-bundle.tar, to be carried there"
+	@echo "make distributions  build the wheel and the sdists that a release publishes, into dist/, and check them"
 	@echo "make dashboard   publish what is stored and serve it, asv's pages needing no network: npm fetches what they take from others once"
 	@echo "make speed       install, time ours in turn with torch, OpenCV and a copy, hold them against the goals, write docs/speed.md"
 	@echo "make tune        install, time who is fastest on which problem, write the table that cpu.auto picks from: goes on where it stopped"
@@ -29,14 +30,15 @@ help:
 
 # Installed editable: a changed file is used at once, and a changed Cython file is compiled when it is next imported, by the
 # compiler named here in full, so that nobody has to activate the environment for that.
-$(VENV)/installed: pyproject.toml meson.build meson.options
+$(VENV)/installed: pyproject.toml convbench/pyproject.toml meson.build meson.options
 	@command -v $(firstword $(CC)) >/dev/null || { echo "no C compiler: the Cython kernels need $(CC); install one (Debian: apt-get install gcc) or name it with CC="; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or later is needed; name it with PYTHON="; exit 1; }
 	@echo "installing into $(VENV) (about a minute, most of it torch)"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet "meson-python>=0.18" "meson>=1.4" ninja "Cython==3.3.1"
-	PATH="$(CURDIR)/$(BIN):$$PATH" CYTHON="$(CURDIR)/$(BIN)/cython" $(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[bench,libraries,test]'
+	$(BIN)/python -m pip install --quiet "meson-python>=0.18" "meson>=1.4" ninja "Cython==3.3.1" "setuptools>=77"
+	PATH="$(CURDIR)/$(BIN):$$PATH" CYTHON="$(CURDIR)/$(BIN)/cython" PYTHONWARNINGS=ignore::UserWarning \
+		$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[bench,libraries,test]' --editable './convbench[export,page,profile]'
 	@touch $@
 
 bench: $(VENV)/installed
@@ -101,13 +103,24 @@ device-bundle: wheelhouse
 	@du --apparent-size -h $(BUNDLE).tar
 	@test "$$(du --apparent-size -m $(BUNDLE).tar | cut -f1)" -le 60 || { echo "the bundle takes more than 60 MiB; prune results or wheelhouse.txt"; exit 1; }
 
+# convbench-impls as source alone: a wheel of it is compiled for the machine at hand.
+PACKAGING := build/packaging
+distributions:
+	rm -rf dist $(PACKAGING)
+	$(PYTHON) -m venv $(PACKAGING)
+	$(PACKAGING)/bin/python -m pip install --quiet build twine
+	$(PACKAGING)/bin/python -m build --outdir dist/convbench convbench
+	$(PACKAGING)/bin/python -m build --sdist --outdir dist/convbench-impls .
+	$(PACKAGING)/bin/python -m twine check --strict dist/*/*
+
 # Without the CPU kernels, which are not timed there and take two minutes to compile.
-$(GPU_VENV)/installed: pyproject.toml meson.build wheelhouse.txt
+$(GPU_VENV)/installed: pyproject.toml convbench/pyproject.toml meson.build wheelhouse.txt
 	@test -d wheelhouse || { echo "no wheelhouse: run make wheelhouse where a network is, and carry the folder here"; exit 1; }
 	$(PYTHON) -m venv --system-site-packages --without-pip $(GPU_VENV)
 	@$(PYTHON) -c "$$BELOW" > "$$($(GPU_BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/below.pth"
 	$(GPU_BIN)/python -m pip install --quiet --no-index --no-deps --find-links wheelhouse --requirement wheelhouse.txt
 	$(GPU_PATH) $(GPU_BIN)/python -m pip install --quiet --no-index --no-deps --no-build-isolation -Csetup-args=-Dkernels=false --editable .
+	PYTHONWARNINGS=ignore::UserWarning $(GPU_BIN)/python -m pip install --quiet --no-index --no-deps --no-build-isolation --editable ./convbench
 	@touch $@
 
 RUN_GPU = $(GPU_PATH) $(GPU_BIN)/convbench run --config asv.gpu.conf.json
@@ -189,5 +202,5 @@ overhead: $(VENV)/installed
 	$(BIN)/python tests/proofs/overhead.py
 
 clean:
-	rm -rf $(VENV) .asv .convbench html build
+	rm -rf $(VENV) .asv .convbench html build dist
 	find . -name __pycache__ -prune -exec rm -rf {} +

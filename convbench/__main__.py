@@ -15,7 +15,9 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] in OURS:
             raise
-        sys.exit(f"Error: {error.name} is missing: the commands need more than impls does; pip install '.[bench]'")
+        sys.exit(
+            f"Error: {error.name} is missing, which pip installs together with convbench: pip install --upgrade convbench"
+        )
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise

@@ -11,34 +11,41 @@ import psutil
 from asv import util
 from asv.machine import MachineCollection
 
+from convbench.common import extras
+
+DRIVER = Path("/proc/driver/nvidia/version")
 MACHINES = "machines.json"  # what convbench.asv.isolated calls asv's list of machines
 
 
+def name() -> str:
+    """This machine's name in the results: its CUDA devices, processor and cores."""
+    model = re.sub(r"\((R|TM)\)|\bCPU\b|\bProcessor\b|@.*", "", _processor(), flags=re.IGNORECASE)
+    named = re.sub(r"[^a-z0-9]+", "-", " ".join([*_devices(), model]).lower()).strip("-")
+    return f"{named}-{psutil.cpu_count() or 1}cores"
+
+
 def facts() -> dict[str, str]:
-    """What asv stores of a machine, named by its CUDA devices, processor and cores. Host name and kernel stay out."""
-    cpu = _processor()
-    cores = str(psutil.cpu_count() or 1)
-    model = re.sub(r"\((R|TM)\)|\bCPU\b|\bProcessor\b|@.*", "", cpu, flags=re.IGNORECASE)
-    name = re.sub(r"[^a-z0-9]+", "-", " ".join([*_devices(), model]).lower()).strip("-")
-    memory = f"{round(psutil.virtual_memory().total / 2**30)} GiB"
+    """What asv stores of a machine. Host name and kernel stay out."""
     return {
-        "machine": f"{name}-{cores}cores",
+        "machine": name(),
         "os": platform.system(),
         "arch": platform.machine(),
-        "cpu": cpu,
-        "num_cpu": cores,
-        "ram": memory,
+        "cpu": _processor(),
+        "num_cpu": str(psutil.cpu_count() or 1),
+        "ram": f"{round(psutil.virtual_memory().total / 2**30)} GiB",
     }
 
 
 def _processor() -> str:
     """The processor's name, with family and model where Linux tells: on hosts in a cloud "AMD EPYC" may be any of five."""
-    name = util.get_cpu_info() or platform.machine()
+    processor = platform.machine()
+    with contextlib.suppress(util.ProcessError, OSError):  # asv runs sysctl on macOS, and reads the registry on Windows
+        processor = util.get_cpu_info() or processor
     with contextlib.suppress(OSError):
         known = dict(re.findall(r"^(cpu family|model)\s*: (\d+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE))
         if len(known) == 2:
-            return f"{name} (family {known['cpu family']}, model {known['model']})"
-    return name
+            return f"{processor} (family {known['cpu family']}, model {known['model']})"
+    return processor
 
 
 def _devices() -> list[str]:
@@ -51,6 +58,12 @@ def _devices() -> list[str]:
         return []
     handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
     return list(dict.fromkeys(map(pynvml.nvmlDeviceGetName, handles)))
+
+
+def require_device_names() -> None:
+    """Raise ClickException where results would be kept under the processor's name alone, although there is a GPU."""
+    if DRIVER.exists():
+        extras.require("The name of this machine, which has an NVIDIA driver,", "gpu", "pynvml")
 
 
 def register(folder: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
 from asv.console import log
 from asv.publishing import OutputPublisher
 
@@ -30,6 +31,8 @@ def page(file: str, label: str, about: str, write: Write) -> type[OutputPublishe
                 commits = {revision: commit for commit, revision in revisions.items()}
                 for sentence in write(conf.project, Path(conf.results_dir), Path(conf.html_dir), benchmarks, graphs, commits):
                     log.warning(sentence)
+            except click.ClickException as error:
+                log.error(f"{file}.html could not be written: {error.message}")
             except Exception as error:
                 log.error(f"{file}.html could not be written: {type(error).__name__}: {error}")
 

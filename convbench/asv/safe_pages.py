@@ -21,7 +21,7 @@ from asv.publishing import OutputPublisher
 from asv.util import UserError
 
 WWW = Path(asv.__file__).with_name("www")  # asv's pages before it publishes them
-VERSION = "0.6.6"  # of asv: the version that these scripts belong to
+VERSION = "0.6"  # of asv: the versions that these scripts belong to
 # A script, the place in it where an expression is inserted as HTML, and the expression.
 MARKUP = [
     ("asv_ui.js", """panel-heading">' + {} + '</div>""", "heading"),
@@ -77,7 +77,9 @@ def _change(script: Path, pattern: str, replacement: str) -> None:
     """Replace the one place in a script that matches. Raises UserError where there is none, or more than one."""
     text, count = re.subn(pattern, lambda _: replacement, script.read_text(encoding="utf-8"))
     if count != 1:
-        raise UserError(f"{script.name} is not that of asv {VERSION}, and may show texts as HTML: install asv=={VERSION}")
+        raise UserError(
+            f"{script.name} is not that of asv {VERSION}, and may show texts as HTML: pip install 'asv=={VERSION}.*'"
+        )
     script.write_text(text, encoding="utf-8")
 
 

@@ -30,7 +30,7 @@ def command(base: str, head: str, bench: tuple[str, ...], machine_name: str | No
         here = project.find()
         commits = here.commit(base), here.commit(head)
         known = errors.readable(results.benchmarks, here.results)
-        name = compare.choose_machine(here.results, machine_name, machine.facts()["machine"])
+        name = compare.choose_machine(here.results, machine_name, machine.name())
         found = errors.readable(compare.compare, here.results, name, *commits, known, bench)
         if file is not None:
             output.write_json(file, compare.document(found))

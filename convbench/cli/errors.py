@@ -23,6 +23,17 @@ def readable(read: Callable[..., Result], *arguments) -> Result:
         raise click.ClickException(str(error)) from None
 
 
+def require_linux(command: str) -> None:
+    """Raise ClickException with exit status 2 on other systems."""
+    if sys.platform != "linux":
+        error = click.ClickException(
+            f"Linux only: `convbench {command}` pins processes to cores and ends them as sessions; "
+            "table, compare, history, export and dashboard run here"
+        )
+        error.exit_code = 2
+        raise error
+
+
 @contextlib.contextmanager
 def mistakes_end_with_2() -> Iterator[None]:
     """Where exit status 1 says that something became slower, nothing else may end with it."""

@@ -33,6 +33,7 @@ def command(
     Ends with 0: nothing is slower; 1: a cell has regressed; 2: a mistake in the call; 3: the head does not build, or broke a
     benchmark that works on the base; 4: the base does not build, or cells were not measured.
     """
+    errors.require_linux("gate")
     from convbench.asv import project
     from convbench.gate import formats, pipeline
     from convbench.gate import self_test as selftest

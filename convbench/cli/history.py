@@ -27,7 +27,7 @@ def command(bench, implementation, machine_name: str | None, since: str | None, 
     here = project.find()
     known = errors.readable(results.benchmarks, here.results)
     check_names(known, implementation)
-    name = compare.choose_machine(here.results, machine_name, machine.facts()["machine"])
+    name = compare.choose_machine(here.results, machine_name, machine.name())
     chain = history.commits(here, since)
     found = history.history(here.results, name, chain, known, Selection(bench, implementation))
     if file is not None:

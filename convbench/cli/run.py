@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from convbench.cli import options, output
+from convbench.cli import errors, options, output
 from convbench.common.selection import Selection
 
 
@@ -23,6 +23,7 @@ def command(commits, steps, bench, implementation, quick, again, busy, config) -
     RANGE is asv's: NEW, EXISTING, ALL, TAGS, HASHFILE:FILE, or git's, as main~5..main or COMMIT^!. The newest commit is
     measured first, then the oldest, then always the one in the middle of the widest gap.
     """
+    errors.require_linux("run")
     from convbench.asv import project
     from convbench.run import reporter, session
 

@@ -43,7 +43,7 @@ def _behind_links(path: Path) -> Path:
     for _ in range(MAX_LINKS):
         if not path.is_symlink():
             return path
-        if path.lstat().st_uid not in (os.geteuid(), 0):
+        if hasattr(os, "geteuid") and path.lstat().st_uid not in (os.geteuid(), 0):
             raise PermissionError(errno.EACCES, "it is a link of another user's", str(path))
         path = path.parent / path.readlink()
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))

@@ -7,7 +7,6 @@ import stat
 from pathlib import Path
 
 import click
-import platformdirs
 
 
 def folder(name: str) -> Path:
@@ -15,7 +14,7 @@ def folder(name: str) -> Path:
 
     Raises ClickException where it cannot be made, or where it belongs to another user or is open to one.
     """
-    top = platformdirs.user_cache_path("convbench")
+    top = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "convbench"
     try:
         top.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = top.lstat()

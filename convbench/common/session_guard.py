@@ -64,15 +64,16 @@ def _members(session: int) -> list[int]:
 
 
 def end(process: subprocess.Popen) -> None:
-    """End a process that leads a session of its own, and every process in that."""
+    """End a process that leads a session of its own, and every process in that; on Windows, without sessions, it alone."""
+    sessions = hasattr(os, "setsid")
     try:
         if process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGINT)
+                os.killpg(process.pid, signal.SIGINT) if sessions else process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(INTERRUPT_SECONDS)
     finally:  # also where a second Ctrl-C interrupts the wait
-        end_session(process.pid)
+        end_session(process.pid) if sessions else process.kill()
         process.wait()
         if process.stdin:
             process.stdin.close()

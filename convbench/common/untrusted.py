@@ -20,6 +20,12 @@ LONGEST = 200  # characters of a reason
 FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 
 
+# Without waiting, since a pipe may have no writer. Windows knows the last of these alone; there a link is looked for before.
+FLAGS = 0
+for flag in ("O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):
+    FLAGS |= getattr(os, flag, 0)
+
+
 class Unreadable(Exception):
     """A file cannot be read; the text names it and says why, on one line."""
 
@@ -39,8 +45,9 @@ def name(path: Path) -> str:
 def read_bytes(path: Path, limit: int = LARGEST) -> bytes:
     """The content of a regular file. Raises Unreadable, also for a link, a pipe, a device and a file beyond the limit."""
     try:
-        # Without waiting: a pipe may have no writer.
-        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123
+        if not hasattr(os, "O_NOFOLLOW") and path.is_symlink():
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        with open(os.open(path, FLAGS), "rb") as file:  # noqa: PTH123
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
                 raise Unreadable(f"{name(path)} is unreadable: it is no regular file")

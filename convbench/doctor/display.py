@@ -83,10 +83,10 @@ def _noise_rows(noises: Sequence[Noise]) -> list[tuple[str, str]]:
 
 
 def _suite_rows(found: SuiteFacts) -> list[tuple[str, str]]:
-    rows = [
-        ("libraries", ", ".join(f"{name} {version}" for name, version in found.versions.items())),
-        ("pools", ", ".join(f"{pool}: {numbers.many(count, 'thread')}" for pool, count in found.pools.items()) or "none"),
-    ]
+    rows = [("libraries", ", ".join(f"{name} {version}" for name, version in found.versions.items()))]
+    if not found.silence:
+        pools = [f"{pool}: {numbers.many(count, 'thread')}" for pool, count in found.pools.items()]
+        rows.append(("pools", ", ".join(pools) or "none"))
     for operation in dict.fromkeys([*found.ready, *found.lacking]):
         rows.append((operation, f"ready: {', '.join(found.ready.get(operation, ['none']))}"))
         rows += [("", f"{', '.join(names)}: {reason}") for reason, names in found.lacking.get(operation, {}).items()]

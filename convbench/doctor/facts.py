@@ -15,7 +15,6 @@ from pathlib import Path
 import click
 import psutil
 from rich.console import Console
-from threadpoolctl import threadpool_info
 
 from convbench.asv import machine
 from convbench.asv.project import Project
@@ -96,8 +95,7 @@ def compiler() -> str | None:
 
 def ask_suite(project: Project, console: Console) -> SuiteFacts:
     """Ask the suite which implementations can run here; where it does not answer, the reason is in `silence`."""
-    pools = {f"{pool['internal_api']} {pool['prefix']}": pool["num_threads"] for pool in threadpool_info()}
-    found = SuiteFacts(versions=_versions(), pools=pools)
+    found = SuiteFacts(versions=_versions())
     try:
         for event in ask.ask(project, "doctor", {}, console):
             found.versions |= event.get("versions", {})

@@ -84,9 +84,7 @@ def show(rates: list[Rate], console: Console) -> None:
         for label, counts in groups:
             if counts:
                 grid.add_row(label, str(counts.total()), *(str(counts[verdict]) for verdict in verdicts))
-    console.print(
-        f"{machine.facts()['machine']}: the head against itself, smallest change {judge.SMALLEST:.1%}", highlight=False
-    )
+    console.print(f"{machine.name()}: the head against itself, smallest change {judge.SMALLEST:.1%}", highlight=False)
     console.print(grid)
 
 

@@ -43,6 +43,7 @@ def run(project: Project, request: Request, console: Console) -> Summary:
     In a range, a commit that is known not to build is not built again, unless `again`. Raises ClickException in one sentence
     for everything that prevents it.
     """
+    machine.require_device_names()
     span = _span(project, request)
     if changed := project.git("status", "--porcelain", "--", str(project.benchmarks), project.file.name):
         # What is measured is the commit; what measures is the checkout, and results must say which.
@@ -50,7 +51,7 @@ def run(project: Project, request: Request, console: Console) -> Summary:
     tell = Reporter(console)
     if project.git("status", "--porcelain", "--", *project.code):
         tell.uncommitted_changes()
-    workspace = Workspace(project, machine.facts()["machine"], project.work / "run")
+    workspace = Workspace(project, machine.name(), project.work / "run")
     session = _Session(workspace, request, tell, Summary(len(span)), Position(len(span)))
     with (
         lock.lock(project.work, project.results),

@@ -55,7 +55,7 @@ def find(project: Project, dirty: bool, paths: Sequence[str] = CODE, folder: str
     A commit of results or documents alone leaves the times valid. paths: what the code is, for git.
     """
     commit = (project.git("rev-list", "-1", "HEAD", "--", *paths) or project.commit())[:8]
-    name, huge = machine.facts()["machine"], os.environ.get(HUGE) == "1"
+    name, huge = machine.name(), os.environ.get(HUGE) == "1"
     kind, command = (HUGE_SUFFIX, f"{HUGE}=1 {COMMAND}") if huge else ("", COMMAND)
     if not (dirty and (changed := _changes(project, paths))):
         path = project.results / name / folder / f"{commit}{kind}{ENDING}"

@@ -8,7 +8,7 @@ from typing import Any
 import click
 import pandas as pd
 
-from convbench.common import atomic_write, untrusted
+from convbench.common import atomic_write, extras, untrusted
 from convbench.common.cells import plain
 from convbench.common.untrusted import Unreadable
 from convbench.stored import results, roofline, table
@@ -81,9 +81,11 @@ def _cells(run: results.Run, known: dict[str, dict[str, Any]]) -> pd.DataFrame:
 
 
 def check(path: Path) -> None:
-    """Raises ClickException where the path does not say how to write."""
+    """Raises ClickException where the path does not say how to write, or a library for that is missing."""
     if path.suffix not in WRITERS:
         raise click.ClickException(f"{path.name} has to end in {' or '.join(WRITERS)}, which says how it is written")
+    if path.suffix == ".parquet":
+        extras.require("Parquet", "export", "pyarrow")
 
 
 def write(cells: pd.DataFrame, path: Path) -> None:
@@ -93,8 +95,6 @@ def write(cells: pd.DataFrame, path: Path) -> None:
             if path.suffix == ".csv":
                 cells = cells.apply(lambda column: column.map(table.for_spreadsheet))
             getattr(cells, WRITERS[path.suffix])(beside, index=False)
-    except ImportError:
-        raise click.ClickException("Parquet needs pyarrow: python -m pip install pyarrow, or name a .csv file") from None
     except OSError as error:
         raise click.ClickException(f"{path} cannot be written: {error.strerror or error}") from None
     except untrusted.FAULTS as error:  # a value that this kind of file cannot hold

@@ -46,7 +46,7 @@ def run(project: Project, question: dict[str, Any], progress: Console) -> tuple[
         elif "cell" in event:
             rows.append(_row(event["cell"], event["problem"], question["threads"]))
     cells = roofline.derive(pd.DataFrame(rows, columns=results.COLUMNS), roof)
-    cells = cells.assign(machine=machine.facts()["machine"], commit=None, environment="working tree")
+    cells = cells.assign(machine=machine.name(), commit=None, environment="working tree")
     there = set(cells.implementation[cells.status == "ok"])
     heading = f"working tree, {numbers.many(question['threads'], 'thread')}, nothing stored"
     if disturbance:

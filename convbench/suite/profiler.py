@@ -100,9 +100,9 @@ def require_tools(outputs: Outputs) -> None:
     """Raise ClickException for the first tool that is missing, with how to install it."""
     found = importlib.util.find_spec
     tools = (
-        ("graph", "gprof2dot", found("gprof2dot"), "pip install gprof2dot"),
+        ("graph", "gprof2dot", found("gprof2dot"), "pip install 'convbench[profile]'"),
         ("graph", "Graphviz's dot", shutil.which("dot"), "apt-get install graphviz, or as your system has it"),
-        ("native", "py-spy", _py_spy(), "pip install py-spy"),
+        ("native", "py-spy", _py_spy(), "pip install 'convbench[profile]'"),
         ("trace", "torch", found("torch"), "pip install torch"),
     )
     for option, tool, there, cure in tools:

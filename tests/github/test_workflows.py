@@ -17,8 +17,8 @@ def tool(name):
     return found or pytest.skip(f"{name} is not installed; it comes with the extra `test`")
 
 
-def test_there_are_five():
-    assert set(WORKFLOWS) == {"tests", "gate", "comment", "unaccept", "weekly"}
+def test_there_are_six():
+    assert set(WORKFLOWS) == {"tests", "gate", "comment", "unaccept", "weekly", "release"}
 
 
 def test_the_schema_of_workflows_holds():
@@ -65,6 +65,7 @@ def test_a_job_ends_by_itself_and_takes_the_least_rights(name):
         "unaccept.unaccept": {"pull-requests"},
         "weekly.dashboard": {"pages", "id-token"},
         "weekly.keep": {"contents"},
+        "release.publish": {"id-token"},
     }
     job = JOBS[name]
     assert job["timeout-minutes"] <= 360

@@ -195,7 +195,7 @@ def report(folder: Path) -> None:
                 f"{walls[len(walls) // 2]:.0f} ({walls[0]:.0f} to {walls[-1]:.0f})",
             ]
         )
-    print(f"\n{machine.facts()['machine']}, by `make gate-proof`\n")
+    print(f"\n{machine.name()}, by `make gate-proof`\n")
     headings = ["commits", "gates", "false alarms", "found", "called same", "under 10 us", "ambiguous", "seconds (range)"]
     print(tabulate(lines, headings, tablefmt="github"))
     beside = []

@@ -40,11 +40,11 @@ def management(monkeypatch):
 def test_a_machine_is_named_by_its_devices_too(management, monkeypatch):
     monkeypatch.setattr(machine, "_processor", lambda: "Intel(R) Xeon(R) Gold CPU")
     monkeypatch.setattr(psutil, "cpu_count", lambda: 16)
-    assert machine.facts()["machine"] == "intel-xeon-gold-16cores"
+    assert machine.name() == "intel-xeon-gold-16cores"
     management.names = ["NVIDIA H200"] * 2
-    assert machine.facts()["machine"] == "nvidia-h200-intel-xeon-gold-16cores"
+    assert machine.name() == "nvidia-h200-intel-xeon-gold-16cores"
     monkeypatch.setitem(sys.modules, "pynvml", None)  # not installed
-    assert machine.facts()["machine"] == "intel-xeon-gold-16cores"
+    assert machine.name() == "intel-xeon-gold-16cores"
 
 
 @pytest.mark.parametrize(
@@ -59,4 +59,4 @@ def test_processors_of_one_name_are_two_machines(told, name, monkeypatch):
     monkeypatch.setattr(machine.util, "get_cpu_info", lambda: "AMD EPYC")
     monkeypatch.setattr(psutil, "cpu_count", lambda: 2)
     monkeypatch.setattr(Path, "read_text", lambda path: told)
-    assert machine.facts()["machine"] == name
+    assert machine.name() == name

@@ -207,7 +207,7 @@ def test_a_results_file_of_this_commit_that_is_broken(project, monkeypatch):
         return built_commit.BuiltCommit(commit, results.benchmarks(workspace.folder), [{"env_name": "env"}])
 
     monkeypatch.setattr(built_commit, "build", build)
-    monkeypatch.setattr(machine, "facts", lambda: {"machine": "box"})
+    monkeypatch.setattr(machine, "name", lambda: "box")
     assert sentence(inside(project, "run", "--busy")).startswith(f"Error: box/{commit[:8]}-env.json ")
 
 

@@ -20,7 +20,10 @@ def begin(*arguments, code="pass", **more):
 def test_without_the_libraries_of_the_commands_they_say_what_brings_them():
     done = begin("table", code="sys.modules['click'] = None")
     assert done.returncode == 1
-    assert done.stderr == "Error: click is missing: the commands need more than impls does; pip install '.[bench]'\n"
+    assert (
+        done.stderr
+        == "Error: click is missing, which pip installs together with convbench: pip install --upgrade convbench\n"
+    )
 
 
 def test_a_fault_of_ours_is_not_worded_as_a_missing_library():

@@ -90,5 +90,5 @@ def test_scripts_of_another_asv_end_it(tmp_path):
     for path in PAGE.parent.glob("*.js"):
         (tmp_path / path.name).write_text(path.read_text().replace("+ group +", "+ group + group +"))
     conf = SimpleNamespace(html_dir=str(tmp_path), project_url="#", show_commit_url="#")
-    with pytest.raises(UserError, match=r"summarygrid.js is not that of asv 0.6.6"):
+    with pytest.raises(UserError, match=r"summarygrid.js is not that of asv 0\.6, "):
         safe_pages.Text.publish(conf, None, {}, None, None)

@@ -246,9 +246,8 @@ def test_this_machine_comes_first(project, monkeypatch):
     both(project, {"1": 1.0}, {"1": 2.0}, box="den")
     assert sentence(run(project)) == "Error: no results of this machine in results/: say which with --machine: box, den"
     assert [run(project, "--machine", name).exit_code for name in ("box", "den")] == [0, 1]
-    own = machine.facts()
     for name, code in (("box", 0), ("den", 1)):
-        monkeypatch.setattr(machine, "facts", lambda name=name: {**own, "machine": name})
+        monkeypatch.setattr(machine, "name", lambda name=name: name)
         assert run(project).exit_code == code
 
 

@@ -92,9 +92,9 @@ def test_a_wrong_answer_has_no_profile(tmp_path):
 @pytest.mark.parametrize(
     ("option", "tool", "cure"),
     [
-        ("graph", "gprof2dot", "pip install gprof2dot"),
+        ("graph", "gprof2dot", "pip install 'convbench[profile]'"),
         ("graph", "Graphviz's dot", "apt-get install graphviz"),
-        ("native", "py-spy", "pip install py-spy"),
+        ("native", "py-spy", "pip install 'convbench[profile]'"),
         ("trace", "torch", "pip install torch"),
     ],
 )
