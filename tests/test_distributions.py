@@ -204,6 +204,21 @@ def test_what_is_measured_brings_numpy_alone(built, tmp_path):
     assert measured.run("python", "-c", script, cwd=tmp_path).stdout == "81.0\n"
 
 
+@pytest.mark.proof
+def test_a_machine_without_a_network_installs_both(tmp_path, package_index):
+    """`make bench-gpu` up to its run, from a wheelhouse that was fetched before."""
+    folder = copy_tree(tmp_path / "checkout")
+    make = ["make", "--directory", folder, f"PYTHON={sys.executable}"]
+    version = "{}.{}".format(*sys.version_info)
+    subprocess.run([*make, "wheelhouse", f"GPU_PYTHON={version}"], check=True, capture_output=True)
+    offline = {**VARIABLES, "PIP_NO_INDEX": "1", "PIP_INDEX_URL": "http://127.0.0.1:9"}
+    done = subprocess.run([*make, ".venv-gpu/installed"], env=offline, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    script = "import impls, convbench.cli.main; print(impls.__file__, convbench.__file__)"
+    found = subprocess.check_output([folder / ".venv-gpu/bin/python", "-P", "-c", script], env=offline, text=True, cwd="/")
+    assert found.split() == [f"{folder}/impls/__init__.py", f"{folder}/convbench/__init__.py"]
+
+
 NAMES = (
     "import impls, numpy as np; o = np.ones((1, 1, 5, 5), np.float32); print(impls.names(), impls.load('cpu.windows')(o, o))"
 )
