@@ -211,7 +211,7 @@ def test_a_machine_without_a_network_installs_both(tmp_path, package_index):
     make = ["make", "--directory", folder, f"PYTHON={sys.executable}"]
     version = "{}.{}".format(*sys.version_info)
     subprocess.run([*make, "wheelhouse", f"GPU_PYTHON={version}"], check=True, capture_output=True)
-    offline = {**VARIABLES, "PIP_NO_INDEX": "1", "PIP_INDEX_URL": "http://127.0.0.1:9"}
+    offline = {**VARIABLES, "CC": "cc", "PIP_NO_INDEX": "1", "PIP_INDEX_URL": "http://127.0.0.1:9"}
     done = subprocess.run([*make, ".venv-gpu/installed"], env=offline, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     script = "import impls, convbench.cli.main; print(impls.__file__, convbench.__file__)"
