@@ -105,7 +105,7 @@ def test_the_sdists_leave_results_out(built):
 
 def test_the_tool_brings_little(tool):
     assert tool.seconds < 60
-    assert len(tool.installed()) <= 30
+    assert len(tool.installed() - {"convbench"}) < 30
     assert tool.installed().isdisjoint({*HEAVY, "impls", "convbench-impls"})
 
 

@@ -16,7 +16,7 @@ __all__ = ["Comparison", "safe_pages"]  # asv takes both publishers as soon as t
 
 def _write(project: str, results: Path, html: Path, benchmarks: Any, graphs: Any, commits: dict[int, str]) -> list[str]:
     """html/comparison.html, self-contained, and a link to it in asv's own dashboard."""
-    extras.require("comparison.html", "page", "jinja2", "PIL", "plotly")
+    extras.require("The comparison page", "page", "jinja2", "PIL", "plotly")
     from convbench.pages import changes, comparison, document
 
     found = changes.changes(benchmarks, graphs, commits)
