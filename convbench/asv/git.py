@@ -6,13 +6,18 @@ https://git-scm.com/docs/git-config has safe.bareRepository, log.showSignature a
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import click
+from asv.console import log
 from asv.plugins.git import Git
+from asv.util import ProcessError, UserError
 
 # Settings by which reading a log or a status starts a program.
 QUIET = {"log.showSignature": "false", "core.fsmonitor": "false"}
@@ -28,13 +33,46 @@ def run(folder: Path, *command: str) -> str:
         raise click.ClickException("git is not installed; results are kept by commit") from None
     if done.returncode:
         first = done.stderr.strip().partition("\n")[0]
-        raise click.ClickException(f"git {command[0]} failed: {first}") from None
+        verb = next(word for word in command if not word.startswith("-"))
+        raise click.ClickException(f"git {verb} failed: {first}") from None
     return done.stdout.strip()
 
 
 def _call(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
     words = ["git", "-C", str(folder), *OPTIONS, *command]
     return subprocess.run(words, capture_output=True, encoding="utf-8", errors="replace", check=False)
+
+
+def holds(folder: Path) -> bool:
+    """Whether a folder lies in a work tree."""
+    return not _call(folder, "rev-parse", "--show-toplevel").returncode
+
+
+def tracked(folder: Path, *patterns: str) -> list[Path]:
+    """Files of a work tree that match one of git's patterns, relative to a folder of it; none where it is no work tree."""
+    try:
+        listed = _call(folder, "ls-files", "-z", "--", *patterns).stdout
+    except FileNotFoundError:  # no git
+        return []
+    return [Path(name) for name in listed.split("\0") if name]
+
+
+def share(source: Path, target: Path) -> None:
+    """Make a clone of a shallow repository that has all its commits: `git clone --shared`, which asv calls, refuses to."""
+    objects = Path(run(source, "rev-parse", "--path-format=absolute", "--git-common-dir"))
+    run(source, "init", "--quiet", str(target))
+    (target / ".git" / "objects" / "info" / "alternates").write_text(f"{objects / 'objects'}\n", encoding="utf-8")
+    shutil.copyfile(objects / "shallow", target / ".git" / "shallow")
+
+
+def pull(folder: Path, repository: str, name: str) -> None:
+    """Clone a repository that is elsewhere, as asv does, or fetch what is new. Raises ClickException with git's own words."""
+    with contextlib.chdir(folder), log.set_level(logging.CRITICAL + 1):
+        try:
+            Repository(repository, name).pull()
+        except (ProcessError, UserError) as error:
+            said = (getattr(error, "stderr", "") or str(error)).strip().rpartition("\n")[2]
+            raise click.ClickException(f"the repository {repository} cannot be fetched: {said}") from None
 
 
 def environment(variables: Mapping[str, str]) -> dict[str, str]:

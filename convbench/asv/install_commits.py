@@ -15,30 +15,37 @@ from asv import environment, repo
 from asv.console import log
 from asv.util import ProcessError
 
+from convbench.asv import git
 from convbench.asv.build_commit import last_words, load
 
 
 def main(question: dict) -> None:
-    """Install the question's commits, {name: hash}, and write {"python", "variables", "environment", "suite"} to the outcome.
+    """Install the question's commits, {name: hash}, and write {"python", "variables", "environment"} to the outcome.
 
-    While a commit is being built, the outcome is {"building": name}.
+    variables: by name, what asv sets for a benchmark of that commit. While a commit is being built, the outcome is
+    {"building": name}.
     """
     outcome = Path(question["outcome"])
     conf = load(question["configuration"])
     log.enable(True)
     here = next(iter(environment.get_environments(conf, None)))
     here.create()
-    repository, work = repo.get_repo(conf), Path(question["work"])
+    repository, work, variables = repo.get_repo(conf), Path(question["work"]), {}
+    if question["shallow"]:
+        for clone in (*(work / name / "checkout" for name in question["commits"]), Path(here._build_root)):
+            if not clone.exists():
+                git.share(Path(conf.repo), clone)
     for name, commit in question["commits"].items():
         outcome.write_text(json.dumps({"building": name}), encoding="utf-8")
         checkout = work / name / "checkout"
         repository.checkout(str(checkout), commit)
         _install(conf, here, repository, commit, checkout, work / name / "code")
+        own = {"ASV_COMMIT": commit, "ASV_BUILD_DIR": str(checkout)}
+        variables[name] = {**here._global_env_vars, **here.env_vars, **own}
     known = {
         "python": here.find_executable("python"),
-        "variables": here.env_vars,
+        "variables": variables,
         "environment": here.name,
-        "suite": {name: str((work / name / "checkout" / conf.benchmark_dir).resolve()) for name in question["commits"]},
     }
     outcome.write_text(json.dumps(known), encoding="utf-8")
 

@@ -5,6 +5,7 @@ private folder a run can be stopped anywhere, and only finished files are publis
 is otherwise in the home folder, where every start of asv writes it anew: cut short, it would stop all that come after.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from asv.config import Config
 from asv.machine import MachineCollection
 from asv.main import main
 
+from convbench.asv import failed_cells
 from convbench.asv.machine import MACHINES
 
 
@@ -30,4 +32,6 @@ def use(folder: str) -> None:
 
 if __name__ == "__main__":
     use(sys.argv.pop(1))
+    if side_file := os.environ.get("CONVBENCH_CELLS"):
+        failed_cells.keep(Path(side_file))
     main()

@@ -13,6 +13,7 @@ from asv.util import UserError
 from convbench.asv import git
 from convbench.common import untrusted
 
+NAMES = ("asv.conf.json", "asv.conf.jsonc")
 LARGEST = 256 << 10  # bytes of a configuration: asv reads comments in it, and takes a second for as many
 
 
@@ -35,10 +36,20 @@ class Project:
         return self.root / ".convbench"
 
     @property
-    def code(self) -> list[str]:
-        """All but the results, as git names paths: a run writes those, and they change nothing that is measured."""
-        results = self.results.resolve()
-        return [".", f":!{results.relative_to(self.root)}"] if results.is_relative_to(self.root) else ["."]
+    def source(self) -> Path:
+        """The repository that is measured: a folder of its work tree, or asv's mirror of one elsewhere."""
+        local = self.root / self.conf.repo
+        return local if local.is_dir() else self.root / self.conf.project
+
+    @property
+    def is_mirror(self) -> bool:
+        """Whether the repository is elsewhere, so that there is no work tree of it here."""
+        return not (self.root / self.conf.repo).is_dir()
+
+    @property
+    def is_shallow(self) -> bool:
+        """Whether the history of the repository is cut short."""
+        return self.git("rev-parse", "--is-shallow-repository") == "true"
 
     def commit(self, name: str = "HEAD") -> str:
         """The full hash of a commit. Raises ClickException where git knows none of that name."""
@@ -47,11 +58,68 @@ class Project:
         except click.ClickException as error:
             if not error.message.endswith("failed: "):  # git said why: no repository, or no git
                 raise
-            raise click.ClickException(f"git knows no commit {name!r} in {self.root}") from None
+            raise click.ClickException(f"git knows no commit {name!r} in {self.source}{self._shallow()}") from None
+
+    def merge_base(self, one: str, other: str) -> str:
+        """The newest commit that both come from. Raises ClickException where there is none."""
+        try:
+            return self.git("merge-base", one, other)
+        except click.ClickException as error:
+            if not error.message.endswith("failed: "):
+                raise
+            raise click.ClickException(f"{one[:10]} and {other[:10]} have no commit in common{self._shallow()}") from None
 
     def git(self, *command: str) -> str:
-        """Run git here and return what it printed. Raises ClickException with git's own words."""
+        """Run git on the repository that is measured and return what it printed. Raises ClickException with git's own words.
+
+        A repository elsewhere is cloned first, as asv does.
+        """
+        if not self.is_mirror:
+            return git.run(self.source, *command)
+        if not self.source.is_dir():
+            self.pull()
+        return git.run(self.root, f"--git-dir={self.source}", *command)
+
+    def suite_git(self, *command: str) -> str:
+        """Run git in the folder of the configuration, whose repository holds the suite."""
         return git.run(self.root, *command)
+
+    def pull(self) -> None:
+        """Fetch what is new in a repository elsewhere. Raises ClickException with git's own words."""
+        if self.is_mirror:
+            git.pull(self.root, self.conf.repo, self.conf.project)
+
+    def uncommitted(self) -> str | None:
+        """A file of the measured repository with uncommitted changes, results left out, since a run writes those."""
+        if self.is_mirror:
+            return None
+        top, results = Path(self.git("rev-parse", "--show-toplevel")), self.results.resolve()
+        left_out = [f":(top,exclude){results.relative_to(top)}"] if results.is_relative_to(top) and results != top else []
+        return _first_file(self.git("status", "--porcelain", "-uno", "--", ":(top)", *left_out))
+
+    def uncommitted_suite(self) -> str | None:
+        """A file of the suite or its configuration with uncommitted changes; None also where they are in no repository."""
+        kept = [(self.benchmarks, "."), (self.root, self.file.name)]
+        kept = [(folder, path) for folder, path in kept if folder.is_dir() and git.holds(folder)]
+        changed = (_first_file(git.run(folder, "status", "--porcelain", "--", path)) for folder, path in kept)
+        return next(filter(None, changed), None)
+
+    def in_checkout(self, path: Path, checkout: Path) -> Path:
+        """A path of the work tree in another checkout of the measured repository; of another repository, the path itself."""
+        path = path.resolve()
+        top = None if self.is_mirror else Path(self.git("rev-parse", "--show-toplevel"))
+        return checkout / path.relative_to(top) if top and path.is_relative_to(top) else path
+
+    def _shallow(self) -> str:
+        """What to do where history may be missing, to end a sentence with."""
+        if not self.is_shallow:
+            return ""
+        return "; this clone is shallow: fetch more history, as by git fetch --unshallow"
+
+
+def _first_file(status: str) -> str | None:
+    """The first file that `git status --porcelain` names."""
+    return status.split(maxsplit=1)[1].partition("\n")[0] if status else None
 
 
 def _check(conf: Config) -> None:
@@ -72,14 +140,33 @@ def _check(conf: Config) -> None:
         float(value)
 
 
-def find() -> Project:
-    """The project of the current folder or the nearest one above it. Raises ClickException where there is none."""
+class Ambiguous(click.ClickException):
+    """Several configurations, of which none was named."""
+
+    exit_code = 2
+
+
+def find(configuration: Path | None = None) -> Project:
+    """The project of a configuration file or, without one, of the current folder, the nearest above it, or the repository's.
+
+    Raises ClickException where there is none, and Ambiguous where git tracks several.
+    """
+    if configuration:
+        return load(configuration.resolve())
     here = Path.cwd()
     for folder in (here, *here.parents):
-        for name in ("asv.conf.json", "asv.conf.jsonc"):
+        for name in NAMES:
             if (folder / name).is_file():
                 return load(folder / name)
-    raise click.ClickException(f"no asv.conf.json in {here} or above it; change to a project that asv measures")
+    # Not among all files: a virtual environment has asv's own template.
+    tracked = [path for path in git.tracked(here, *(f":(top,glob)**/{name}" for name in NAMES)) if (here / path).is_file()]
+    if not tracked:
+        raise click.ClickException(
+            f"no asv.conf.json in {here}, above it, or in its repository; change to a project that asv measures"
+        )
+    if len(tracked) > 1:
+        raise Ambiguous(f"several configurations: {', '.join(map(str, tracked))}; name one with --config")
+    return load((here / tracked[0]).resolve())
 
 
 def load(path: Path) -> Project:

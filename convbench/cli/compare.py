@@ -16,7 +16,10 @@ from convbench.cli import errors, options, output
 @options.BENCH
 @options.MACHINE
 @click.option("--json", "file", type=options.FILE, metavar="FILE", help="Write the results to FILE as JSON.")
-def command(base: str, head: str, bench: tuple[str, ...], machine_name: str | None, file: Path | None) -> None:
+@options.CONFIG
+def command(
+    base: str, head: str, bench: tuple[str, ...], machine_name: str | None, file: Path | None, config: Path | None
+) -> None:
     """Compare the stored results of two commits, before and after, the worst cells first. Measures nothing.
 
     They were measured at different times, so a verdict is a hint: same, differs or unknown.
@@ -27,7 +30,7 @@ def command(base: str, head: str, bench: tuple[str, ...], machine_name: str | No
     from convbench.stored import compare, results, table
 
     with errors.mistakes_end_with_2():
-        here = project.find()
+        here = project.find(config)
         commits = here.commit(base), here.commit(head)
         known = errors.readable(results.benchmarks, here.results)
         name = compare.choose_machine(here.results, machine_name, machine.name())

@@ -13,7 +13,8 @@ from convbench.common.terminal import SafeConsole
 
 @click.command("doctor")
 @click.option("--json", "file", type=options.FILE, metavar="FILE", help="Write the report to FILE as JSON.")
-def command(file: Path | None) -> None:
+@options.CONFIG
+def command(file: Path | None, config: Path | None) -> None:
     """Check whether this machine is suitable for benchmarking, measure its noise for a minute, and say what is missing.
 
     Ends with 0 where it is suitable, with reservations or without, and with 1 where it is not.
@@ -23,7 +24,7 @@ def command(file: Path | None) -> None:
     from convbench.doctor.diagnose import diagnose
     from convbench.doctor.verdict import UNFIT
 
-    found = diagnose(project.find(), SafeConsole(stderr=True))
+    found = diagnose(project.find(config), SafeConsole(stderr=True))
     if file is not None:
         output.write_json(file, display.document(found))
     display.show(found, output.console())

@@ -11,12 +11,13 @@ from convbench.cli import errors, options
 
 @click.command("export")
 @click.argument("file", type=options.FILE)
-def command(file: Path) -> None:
+@options.CONFIG
+def command(file: Path, config: Path | None) -> None:
     """Write all stored results to FILE, .csv or .parquet: a row a cell of every machine and commit."""
     from convbench.asv import project
     from convbench.stored import export
 
-    here = project.find()
+    here = project.find(config)
     export.check(file)
     cells = errors.readable(export.frame, here.results)
     if cells.empty:

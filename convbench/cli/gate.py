@@ -23,8 +23,9 @@ from convbench.common.selection import Selection
 @click.option("--json", "json_file", type=options.FILE, help="Write the report there.")
 @click.option("--markdown", type=options.FILE, help="The same, for a summary or a comment.")
 @click.option("--self-test", is_flag=True, help="Compare HEAD with itself, with artificial slow-downs of 0, 5, 10 and 25 %.")
+@options.CONFIG
 def command(
-    base, head, bench, implementation, quick, budget, accepted, reason, accept_file, json_file, markdown, self_test
+    base, head, bench, implementation, quick, budget, accepted, reason, accept_file, json_file, markdown, self_test, config
 ) -> None:
     """Is HEAD slower than BASE? Builds both, measures them in turn, and judges every cell of any asv suite.
 
@@ -43,7 +44,7 @@ def command(
     if bool(accepted) != bool(reason):
         raise click.UsageError("--accept and --reason belong together: what may be slower, and why")
     with errors.mistakes_end_with_2():
-        here = project.find()
+        here = project.find(config)
         seconds = None if budget is None else 60 * budget
         acceptances = tuple(Acceptance(cell, reason, "--accept") for cell in accepted)
         request = pipeline.Request(

@@ -16,7 +16,10 @@ from convbench.common.selection import Selection, check_names
 @options.MACHINE
 @click.option("--since", metavar="REV", help="Only commits from this one on.")
 @click.option("--json", "file", type=options.FILE, metavar="FILE", help="Write the changes to FILE as JSON.")
-def command(bench, implementation, machine_name: str | None, since: str | None, file: Path | None) -> None:
+@options.CONFIG
+def command(
+    bench, implementation, machine_name: str | None, since: str | None, file: Path | None, config: Path | None
+) -> None:
     """Where did stored times change, by how much, and with which commit? Measures nothing.
 
     All series of a machine are judged together; docs/history.md says how, and how often that is right.
@@ -24,7 +27,7 @@ def command(bench, implementation, machine_name: str | None, since: str | None, 
     from convbench.asv import machine, project
     from convbench.stored import compare, history, results, table
 
-    here = project.find()
+    here = project.find(config)
     known = errors.readable(results.benchmarks, here.results)
     check_names(known, implementation)
     name = compare.choose_machine(here.results, machine_name, machine.name())

@@ -16,7 +16,7 @@ from convbench.common.selection import Selection
 @click.option("--quick", is_flag=True, help="A short selection of problems: minutes, not an hour.")
 @click.option("--again", is_flag=True, help="Measure again even if results exist, and build again what did not build.")
 @click.option("--busy", is_flag=True, help="Do not wait for an idle machine.")
-@click.option("--config", type=options.FILE, metavar="FILE", help="Another configuration of asv than asv.conf.json.")
+@options.CONFIG
 def command(commits, steps, bench, implementation, quick, again, busy, config) -> None:
     """Measure HEAD, or each commit of RANGE as itself. Resumes where it stopped if interrupted.
 
@@ -30,7 +30,7 @@ def command(commits, steps, bench, implementation, quick, again, busy, config) -
     if steps and not commits:
         raise click.UsageError("--steps says how many commits of a RANGE, and none was given")
     request = session.Request(Selection(bench, implementation, quick), commits, steps, again, busy)
-    here = project.load(config.resolve()) if config else project.find()
+    here = project.find(config)
     outcome = session.run(here, request, output.console())
     if problems := reporter.problems(outcome):
         raise click.ClickException("; ".join(problems))

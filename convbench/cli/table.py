@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 @click.option("--layout", type=click.Choice(["own", "compare"]), default="own", show_default=True, help="Or torch's Compare.")
 @options.JSON_LINES
 @options.CSV_LINES
-def command(bench, implementation, machine_name, commit, baseline, layout, as_json, as_csv) -> None:
+@options.CONFIG
+def command(bench, implementation, machine_name, commit, baseline, layout, as_json, as_csv, config) -> None:
     """Show stored results: problems down, implementations across."""
     import numpy as np
 
@@ -34,7 +35,7 @@ def command(bench, implementation, machine_name, commit, baseline, layout, as_js
 
     if layout == "compare" and (as_json or as_csv):
         raise click.UsageError("--layout is for people; --json and --csv have all there is")
-    here = project.find()
+    here = project.find(config)
     known = errors.readable(results.benchmarks, here.results)
     check_names(known, (*implementation, *filter(None, [baseline])))
     stored = _latest(here, known, machine_name, commit)

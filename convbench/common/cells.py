@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+from typing import Any
 
 from convbench.common import untrusted
 
@@ -20,11 +21,20 @@ def spelling(cell: Cell) -> str:
 
 @functools.lru_cache(maxsize=4096)  # the same few stand in every cell
 def plain(text: str) -> str:
-    """A parameter as a person writes it: asv stores Python's repr."""
-    if len(text) > LONGEST:
-        return text
+    """A parameter as a person writes it: asv stores Python's repr. A text that looks like another value keeps its quotes.
+
+    >>> plain("'64x64'"), plain("None"), plain("'None'"), plain("1"), plain("'1'")
+    ('64x64', 'None', "'None'", '1', "'1'")
+    """
+    value = _value(text)
+    if not isinstance(value, str):
+        return text if value is None and text != "None" else str(value)
+    return text if _value(value) is not None or value == "None" else value
+
+
+def _value(text: str) -> Any:
+    """What a text is in Python, None where it is nothing, or None."""
     try:
-        value = ast.literal_eval(text)
-        return value if isinstance(value, str) else str(value)
+        return ast.literal_eval(text) if len(text) <= LONGEST else None
     except (SyntaxError, *untrusted.FAULTS):
-        return text
+        return None

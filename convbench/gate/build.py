@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from convbench.asv import build_log, git
 from convbench.asv.project import Project
@@ -22,7 +23,7 @@ SIDES = ("base", "head")  # as folders they are of one length, since a longer pa
 class Built:
     """A side ready to run: the environment's interpreter and variables, the commit's code, the suite that measures it.
 
-    own_suite: the base's, of which only the names are read.
+    own_suite: the base's, of which only the names are read. spawns: whether the configuration has each cell load the suite.
     """
 
     folder: Path
@@ -31,6 +32,7 @@ class Built:
     suite: Path
     own_suite: Path
     environment: str
+    spawns: bool
 
     @property
     def code(self) -> Path:
@@ -51,7 +53,8 @@ def build(project: Project, commits: dict[str, str], work: Path) -> dict[str, Bu
         (work / side / "numba").mkdir(mode=0o700)
     outcome, log = work / "built.json", work / "build.log"
     outcome.unlink(missing_ok=True)
-    question = {"configuration": str(project.file), "work": str(work), "commits": commits, "outcome": str(outcome)}
+    question: dict[str, Any] = {"configuration": str(project.file), "work": str(work), "commits": commits}
+    question |= {"outcome": str(outcome), "shallow": project.is_shallow}
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "convbench.asv.install_commits", json.dumps(question)],
@@ -71,7 +74,11 @@ def build(project: Project, commits: dict[str, str], work: Path) -> dict[str, Bu
         reason = "; ".join(filter(None, (build_log.cause(log), build_log.tail(log))))
         side = answer.get("building", "environment")  # which is made before either side is built
         raise caused_by(side, f"the {side} does not build: {reason} (all of it in {os.path.relpath(log)})")
-    where, own = Path(answer["suite"]["head"]), Path(answer["suite"]["base"])
+    own, where = (project.in_checkout(project.benchmarks, work / side / "checkout") for side in SIDES)
     return {
-        side: Built(work / side, answer["python"], answer["variables"], where, own, answer["environment"]) for side in SIDES
+        side: Built(
+            *(work / side, answer["python"], answer["variables"][side], where, own, answer["environment"]),
+            spawns=project.conf.launch_method == "spawn",
+        )
+        for side in SIDES
     }

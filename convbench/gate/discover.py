@@ -23,8 +23,8 @@ from convbench.gate.failures import Failure, Usage, caused_by
 from convbench.gate.timed_cell import TimedCell
 from convbench.gate.workers import PROGRAM, START_TIMEOUT, environment
 
-TIMEOUT = 60.0  # seconds for a call of a benchmark that does not say, as in asv
 CACHE_TIMEOUT = 600.0  # seconds for a setup_cache whose suite does not say; asv's own default is a minute for everything
+UNSTABLE = "its parameters differ from process to process, as those of a set do: sort them"
 SHARED_FOLDER = "run"  # where cells run that have no setup_cache
 
 # By side, and then by the name of a cell or a module: why it failed.
@@ -35,29 +35,35 @@ Reasons = dict[str, dict[str, str]]
 class Suite:
     """The cells to measure, and what is not.
 
-    listed: (name, reason) of what is not missing. broken: cells that failed before any round. smallest: a cell's smallest
-    change worth reporting, where it has one of its own. failure: why the gate cannot pass, whatever the cells' verdicts are.
+    listed: (name, reason) of what is not missing. broken: cells that failed before any round. unstable: by benchmark, why its
+    cells cannot be told apart. smallest: a cell's smallest change worth reporting, where it has one of its own. failure: why
+    the gate cannot pass, whatever the cells' verdicts are.
     """
 
     cells: list[TimedCell]
     listed: list[tuple[str, str]] = field(default_factory=list)
     broken: Reasons = field(default_factory=dict)
+    unstable: dict[str, str] = field(default_factory=dict)
     smallest: dict[str, float] = field(default_factory=dict)
     failure: Failure | None = None
 
 
 class Listing(NamedTuple):
-    """A suite's benchmarks by name, as asv_runner finds them, and its modules that cannot be imported, with the reason."""
+    """A suite's benchmarks by name, as asv_runner finds them, and its modules that cannot be imported, with the reason.
+
+    unstable: the benchmarks whose parameters differ from process to process.
+    """
 
     benchmarks: dict[str, dict[str, Any]]
     unread: dict[str, str]
+    unstable: set[str]
 
 
-def discover(built: Mapping[str, Built], work: Path, selection: Selection, thresholds: Mapping[str, float]) -> Suite:
-    """Ask the head's suite, once with each side's code; run setup_cache on both.
+def discover(built: Mapping[str, Built], work: Path, selection: Selection, conf: Any) -> Suite:
+    """Ask the head's suite with each side's code; run setup_cache on both.
 
-    thresholds: asv's regressions_thresholds, the smallest change worth reporting by regular expression.
-    Raises Failure where a side cannot be listed, and Usage for an implementation that the suite lacks.
+    conf: asv's configuration, of which the thresholds of regressions and the default timeout are used. Raises Failure where a
+    side cannot be listed, and Usage for an implementation that the suite lacks.
     """
     with ThreadPoolExecutor() as pool:  # each waits for a process of its own
         futures = {side: pool.submit(_list, built[side], side) for side in SIDES}
@@ -68,10 +74,10 @@ def discover(built: Mapping[str, Built], work: Path, selection: Selection, thres
         check_names(known, selection.implementations)
     except click.ClickException as error:
         raise Usage(error.message) from None
-    wanted = set(select(known, selection))
+    wanted = {*select(known, selection), *select(base.benchmarks, selection)}
     cells: list[TimedCell] = []
     listed = [(name, "is gone: the suite of the base has it") for name in sorted(own.result() - known.keys())]
-    for name, found in _by_benchmark(known, work):
+    for name, found in _by_benchmark(known, {"base": base.benchmarks, "head": head.benchmarks}, work, conf):
         selected = [cell for cell in found if (cell.benchmark, cell.params) in wanted]
         if selected and (reason := _untimed(known[name], name in base.benchmarks)):
             listed.append((name, reason))
@@ -86,7 +92,15 @@ def discover(built: Mapping[str, Built], work: Path, selection: Selection, thres
     if not cells and not failure:
         asked = " of that name" if selection != Selection() else ""
         failure = Failure(f"there is no benchmark{asked} that both sides could be timed on")
-    return Suite(cells, listed + sorted(reasons.items()), broken, _smallest(cells, thresholds), failure)
+    unstable = dict.fromkeys(base.unstable | head.unstable, UNSTABLE)
+    return Suite(
+        cells,
+        listed + sorted(reasons.items()),
+        broken,
+        unstable,
+        _smallest(cells, conf.regressions_thresholds or {}),
+        failure,
+    )
 
 
 def _untimed(benchmark: dict[str, Any], in_base: bool) -> str | None:
@@ -116,30 +130,35 @@ def _smallest(cells: list[TimedCell], thresholds: Mapping[str, float]) -> dict[s
     }
 
 
-def _by_benchmark(known: dict[str, dict[str, Any]], work: Path) -> Iterator[tuple[str, list[TimedCell]]]:
+def _by_benchmark(
+    known: dict[str, dict[str, Any]], sides: Mapping[str, dict[str, dict[str, Any]]], work: Path, conf: Any
+) -> Iterator[tuple[str, list[TimedCell]]]:
     """The cells of each benchmark; benchmarks of one setup_cache share a folder."""
     keys = dict.fromkeys(benchmark.get("setup_cache_key") for benchmark in known.values())
     homes = {key: f"cache{i}" if key else SHARED_FOLDER for i, key in enumerate(keys)}
     for name, benchmark in known.items():
-        yield name, _cells(benchmark, work / homes[benchmark.get("setup_cache_key")])
+        places: dict[tuple[str, ...], dict[str, int]] = {}
+        for side in reversed(SIDES):  # in the order of the head, and then what the base alone has
+            for place, params in enumerate(itertools.product(*sides[side].get(name, benchmark)["params"])):
+                places.setdefault(params, {})[side] = place
+        home = work / homes[benchmark.get("setup_cache_key")]
+        timeout = float(benchmark.get("timeout") or conf.default_benchmark_timeout)
+        yield name, [_cell(benchmark, params, place, home, timeout) for params, place in places.items()]
 
 
-def _cells(benchmark: dict[str, Any], home: Path) -> list[TimedCell]:
-    found = []
-    for index, params in enumerate(itertools.product(*benchmark["params"])):
-        named = dict(zip(benchmark["param_names"], params, strict=False))
-        found.append(
-            TimedCell(
-                benchmark["name"],
-                params,
-                f"{benchmark['name']}-{index}" if benchmark["params"] else benchmark["name"],
-                float(benchmark.get("timeout") or TIMEOUT),
-                float(benchmark.get("sample_time", 0.01)),
-                _cores(plain(named.get("threads", "1"))),
-                home,
-            )
-        )
-    return found
+def _cell(
+    benchmark: dict[str, Any], params: tuple[str, ...], places: dict[str, int], home: Path, timeout: float
+) -> TimedCell:
+    named = dict(zip(benchmark["param_names"], params, strict=False))
+    return TimedCell(
+        benchmark["name"],
+        params,
+        places,
+        timeout,
+        float(benchmark.get("sample_time", 0.01)),
+        _cores(plain(named.get("threads", "1"))),
+        home,
+    )
 
 
 def _cores(threads: str) -> int:
@@ -157,17 +176,27 @@ def _own_names(base: Built) -> set[str]:
 
 
 def _list(built: Built, label: str) -> Listing:
-    """List a suite with a side's code. label: the side. Raises Failure."""
-    file = built.folder / f"benchmarks-{label}.json"
-    if reason := _ask(built, ["list", str(built.suite), str(file)], built.folder, START_TIMEOUT):
+    """List a suite with a side's code, twice, since parameters may come from a set. label: the side. Raises Failure."""
+    with ThreadPoolExecutor() as pool:
+        first, second = pool.map(lambda seed: _listed(built, label, seed), (0, 1))
+    found = [{benchmark["name"]: benchmark for benchmark in content["benchmarks"]} for content in (first, second)]
+    names = found[0].keys() | found[1].keys()
+    params = [{name: benchmarks.get(name, {}).get("params") for name in names} for benchmarks in found]
+    return Listing(found[0], first["failed"], {name for name in names if params[0][name] != params[1][name]})
+
+
+def _listed(built: Built, label: str, seed: int) -> dict[str, Any]:
+    """What worker.py lists where sets and dictionaries have the order of a seed."""
+    file = built.folder / f"benchmarks-{label}-{seed}.json"
+    if reason := _ask(built, ["list", str(built.suite), str(file)], built.folder, START_TIMEOUT, seed):
         raise caused_by(label, f"the suite cannot be listed with the code of the {label}: {reason}")
-    content = json.loads(file.read_text(encoding="utf-8"))
-    return Listing({benchmark["name"]: benchmark for benchmark in content["benchmarks"]}, content["failed"])
+    return json.loads(file.read_text(encoding="utf-8"))
 
 
 def _make_caches(built: Built, cells: list[TimedCell], broken: Reasons, known: dict[str, dict[str, Any]]) -> dict[str, str]:
-    """Run each setup_cache on a side, but for cells that are broken already; by cell, why one failed."""
-    sound = [cell for cell in cells if not any(cell.name in reasons for reasons in broken.values())]
+    """Run each setup_cache that this side has, whatever became of it on the other; by cell, why one failed."""
+    side = built.folder.name
+    sound = [cell for cell in cells if side in cell.places and cell.name not in broken[side]]
     wanted = {cell.home.name: known[cell.benchmark] for cell in sound if cell.home.name != SHARED_FOLDER}
     failed: dict[str, str] = {}
     for home, benchmark in wanted.items():
@@ -175,18 +204,18 @@ def _make_caches(built: Built, cells: list[TimedCell], broken: Reasons, known: d
         folder.mkdir(exist_ok=True)
         verb = ["cache", str(built.suite), benchmark["name"]]
         if reason := _ask(built, verb, folder, benchmark.get("setup_cache_timeout") or CACHE_TIMEOUT):
-            failed |= {cell.name: f"setup_cache: {reason}" for cell in cells if cell.home.name == home}
+            failed |= {cell.name: f"setup_cache: {reason}" for cell in sound if cell.home.name == home}
     return failed
 
 
-def _ask(built: Built, verb: list[str], folder: Path, timeout: float) -> str | None:
-    """Run worker.py in a folder; None, or why it failed."""
+def _ask(built: Built, verb: list[str], folder: Path, timeout: float, seed: int = 0) -> str | None:
+    """Run worker.py in a folder; None, or why it failed. seed: of the order of sets."""
     command = [built.python, str(PROGRAM), *verb]
     try:
         done = subprocess.run(
             command,
             cwd=folder,
-            env=environment(built, 1, 0),
+            env=environment(built, 1, seed),
             capture_output=True,
             text=True,
             errors="replace",

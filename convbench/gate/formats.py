@@ -41,7 +41,7 @@ def show(report: Report, console: Console) -> None:
     for heading, justify in zip(HEADINGS, ("left", "left", "right", "right", "right", "right", "right"), strict=True):
         grid.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
     notable = [row for row in report.rows if row.verdict != "same" or _beside(row)] or report.rows
-    shown = [row for row in notable if row.verdict not in ("skipped", "new")]
+    shown = [row for row in notable if row.verdict not in ("skipped", "new", "gone")]
     for row in shown:
         style = {"broken": "red", "regressed": "red", "improved": "green"}.get(row.verdict)
         grid.add_row(*map(one_line, _fields(row)), style=style)

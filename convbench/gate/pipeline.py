@@ -100,14 +100,12 @@ def _reports(
 ) -> Iterator[Report]:
     """The report after every round, and as it stands where the sampling is interrupted. Raises Failure and Usage."""
     console.print(f"building {empty.base[:10]} (base) and {empty.head[:10]} (head)", highlight=False)
-    if empty.base == empty.head:
-        console.print("both sides are the same commit: whatever differs is noise, as `--self-test` measures it")
     built, suite = prepare(project, {"base": empty.base, "head": empty.head}, request.selection, console)
     known = dataclasses.replace(empty, listed=suite.listed, environment=built["head"].environment, failure=suite.failure)
     if not suite.cells:
         yield known
         return
-    accepted = resolve.acceptances(built["head"].folder / "checkout", named)
+    accepted = resolve.acceptances(project.in_checkout(project.root, built["head"].folder / "checkout"), named)
     known = dataclasses.replace(known, proposed=accepted.proposed, proposal_error=accepted.proposal_error)
     acceptances = [*request.acceptances, *accepted.counted]
     sampling = Sampling(built, suite, request.budget)
@@ -136,7 +134,7 @@ def prepare(
     work = folder(project)
     work.mkdir(parents=True, exist_ok=True)
     built = build.build(project, commits, work)
-    suite = discover.discover(built, work, selection, project.conf.regressions_thresholds or {})
+    suite = discover.discover(built, work, selection, project.conf)
     if suite.cells:
         console.print(f"{len(suite.cells)} cells, measured in turn in rounds of fresh processes", highlight=False)
     return built, suite

@@ -16,7 +16,7 @@ from convbench.gate.build import SIDES
 from convbench.gate.failures import HEAD_BROKEN, NOT_MEASURED, REGRESSED, Failure
 from convbench.gate.sample import CellState
 
-ORDER = ("broken", "regressed", "not measured", "ambiguous", "improved", "new", "same", "skipped")
+ORDER = ("broken", "regressed", "not measured", "unstable", "ambiguous", "improved", "new", "gone", "same", "skipped")
 MEANING = {
     0: "passes",
     REGRESSED: "fails: cells have regressed",
@@ -85,7 +85,7 @@ class Report:
             return HEAD_BROKEN
         if "regressed" in verdicts:
             return REGRESSED
-        if self.failure or "not measured" in verdicts or not any(row.rounds for row in self.rows):
+        if self.failure or verdicts & {"not measured", "unstable"} or not any(row.rounds for row in self.rows):
             return NOT_MEASURED
         return 0
 
@@ -115,7 +115,7 @@ def rows(states: Sequence[CellState], acceptances: Sequence[Acceptance]) -> list
 def _row(state: CellState, acceptances: Sequence[Acceptance]) -> Row:
     verdict = state.verdict or "not measured"
     acceptance = find(state.cell.name, acceptances) if verdict == "regressed" else None
-    estimate = state.finding.estimate if state.finding and verdict not in ("broken", "new", "skipped") else None
+    estimate = state.finding.estimate if state.finding and verdict not in ("broken", "new", "gone", "skipped") else None
     ratio = estimate.ratio if estimate else None
     before, after = _times(state, ratio)
     log_ratios = {"first": state.ratios, "confirming": state.confirming}

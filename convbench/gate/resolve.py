@@ -26,30 +26,62 @@ class Acceptances:
 
 
 def commits(project: Project, base: str | None, head: str | None) -> dict[str, str]:
-    """The full hashes of base and head. Raises Usage for an unknown revision or a working tree with uncommitted changes.
+    """The full hashes of base and head. Raises Usage for an unknown revision, and where both are one commit.
 
-    base, head: revisions. None is where the head left the project's first branch, and the commit that is checked out.
+    base: a revision. None is where the head left the project's first branch. head: as for `newest`.
     """
+    newer = newest(project, head)
     try:
-        if head is None and (changed := project.git("status", "--porcelain", "-uno", "--", *project.code)):
-            raise Usage(
-                f"{changed.split()[1]} has uncommitted changes, and a gate measures commits: commit them, or name the head"
-            )
-        newer = project.commit(head or "HEAD")
-        older = project.git("merge-base", _first_branch(project), newer) if base is None else project.commit(base)
+        older = project.merge_base(_first_branch(project), newer) if base is None else project.commit(base)
     except click.ClickException as error:
         raise Usage(error.message) from None
+    if older == newer:
+        raise Usage(
+            f"base and head are the same commit, {newer[:10]}: name another base, as convbench gate HEAD~1, or measure "
+            "noise with --self-test"
+        )
     return {"base": older, "head": newer}
 
 
+def newest(project: Project, head: str | None) -> str:
+    """The full hash of the head. Raises Usage for an unknown revision or a working tree with uncommitted changes.
+
+    head: a revision. None is the commit that is checked out.
+    """
+    try:
+        project.pull()
+        if head is None and (changed := project.uncommitted()):
+            raise Usage(f"{changed} has uncommitted changes, and a gate measures commits: commit them, or name the head")
+        return project.commit(head or "HEAD")
+    except Usage:
+        raise
+    except click.ClickException as error:
+        raise Usage(error.message) from None
+
+
 def _first_branch(project: Project) -> str:
-    name = (project.conf.branches or ["HEAD"])[0] or "HEAD"
-    for known in (name, f"origin/{name}"):  # a checkout of a pull request has the branch as the remote's alone
-        try:
-            return project.commit(known)
-        except click.ClickException:
-            continue
-    raise Usage(f"the first branch in asv.conf.json, {name}, is not known to git here: name the base, as convbench gate BASE")
+    """The commit of the branch that a head is compared with by default.
+
+    asv's own default is what this machine's git calls a new branch, which must not decide a verdict.
+    """
+    if name := (project.conf.branches or [None])[0]:
+        # A checkout of a pull request has the branch as the remote's alone.
+        if found := _known(project, name) or _known(project, f"origin/{name}"):
+            return found
+        raise Usage(f"git knows no branch {name}, the first in {project.file.name}: name the base, as convbench gate BASE")
+    if found := _known(project, "origin/HEAD"):
+        return found
+    known = [found for name in ("main", "master") if (found := _known(project, name) or _known(project, f"origin/{name}"))]
+    if len(known) == 1:
+        return known[0]
+    raise Usage(f"{project.file.name} names no branches, and git no default: name the base, as convbench gate BASE")
+
+
+def _known(project: Project, name: str) -> str | None:
+    try:
+        return project.commit(name)
+    except click.ClickException:
+        return None
 
 
 def named_file(file: Path | None) -> list[Acceptance] | None:

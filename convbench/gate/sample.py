@@ -77,6 +77,15 @@ class CellState:
         else:  # works on the base, and the head has given it up
             self.failures["head"] = [f"it is skipped, and on the base it is not: {skipped['head']}"] * MAX_FAILURES
 
+    def exclude(self, unstable: str | None) -> None:
+        """Decide on a cell that is not to be measured: what one side alone has, or what cannot be told apart."""
+        if unstable:
+            self.verdict, self.reason = "unstable", unstable
+        elif "base" not in self.cell.places:
+            self.verdict, self.reason = "new", "the base has no such parameters"
+        elif "head" not in self.cell.places:
+            self.verdict, self.reason = "gone", "the head has no such parameters"
+
     def give_up(self) -> None:
         """Decide on a cell that has failed too often on one side or on both."""
         base, head = (len(self.failures[side]) >= MAX_FAILURES for side in SIDES)
@@ -116,6 +125,8 @@ class Sampling:
 
     def __post_init__(self) -> None:
         self.states = {cell.name: CellState(cell) for cell in self.suite.cells}
+        for state in self.states.values():
+            state.exclude(self.suite.unstable.get(state.cell.benchmark))
         for side, reasons in self.suite.broken.items():
             for name in reasons.keys() & self.states.keys():
                 self.states[name].failures[side] = [reasons[name]] * MAX_FAILURES

@@ -36,7 +36,7 @@ def run(project: Project, request: pipeline.Request, console: Console) -> list[R
 
     Raises Usage for a wrong question, and Failure where not all of the gates come to their end.
     """
-    head = resolve.commits(project, request.base, request.head)["head"]
+    head = resolve.newest(project, request.head)
     rates: list[Rate] = []
     try:
         with lock.lock(project.work, project.results), interrupts.termination():

@@ -4,8 +4,13 @@ Runs in the measured environment as a program of its own, with the standard libr
 
     python worker.py list SUITE FILE            write what benchmarks the suite has
     python worker.py cache SUITE NAME           run the setup_cache of a benchmark in the current folder
-    python worker.py serve SUITE IN OUT CORES START SEED
+    python worker.py serve SUITE IN OUT CORES START SEED METHOD
                                               answer requests, a line of JSON each, on two pipes
+    python worker.py one SUITE IN OUT CORES START SEED REQUEST
+                                              answer one request, and what belongs to it, on these pipes
+
+As in asv, each cell has a process and a folder of its own: "serve" has loaded the suite and forks or, where METHOD is spawn
+or its own threads would be lost, starts "one" for each.
 """
 
 import sys
@@ -14,6 +19,7 @@ sys.path.pop(0)  # this file's folder, whose neighbours must not be found as mod
 
 import contextlib
 import ctypes
+import gc
 import importlib
 import inspect
 import itertools
@@ -24,11 +30,17 @@ import os
 import pickle
 import pkgutil
 import random
+import shutil
 import signal
+import subprocess
+import tempfile
 import time
 import traceback
 from pathlib import Path
 
+ANSWERED = 86  # exit status of a process that has given its last answer: a benchmark may end its process with any other
+MAX_COPIED_BYTES = 64 << 20  # of what setup_cache leaves, beyond which all cells share one folder, as in asv
+MAX_STANDING_SECONDS = 5  # of calls for which a coarse clock may say 0
 WARMUP_SECONDS = 0.01  # of calls before the first block, for benchmarks that do not say how long
 MAX_ANSWER_BYTES = 32 << 20  # of an array that is kept for comparison
 ADDR_NO_RANDOMIZE = 0x0040000  # of sys/personality.h
@@ -53,15 +65,24 @@ def main(verb, suite, *rest):
     elif verb == "cache":
         _cache(suite, *rest)
     else:
-        incoming, outgoing, cores, start, seed = rest
+        incoming, outgoing, cores, start, seed, last = rest
         _kept = _place_memory(int(seed))
         _die_with_parent()
-        # The two workers import at the same time, each on one core of its own, and are measured on the same.
-        _pin([start])
-        list(_modules(Path(suite).name, {}))  # what fails is told by the first benchmark that needs it
-        _pin(cores.split(","))
         with os.fdopen(int(incoming)) as requests, os.fdopen(int(outgoing), "w") as answers:
-            _serve(suite, Channel(requests, answers))
+            channel = Channel(requests, answers)
+            if verb == "one":
+                _pin(cores.split(","))
+                _answer_one(suite, channel, json.loads(last))
+                sys.exit(ANSWERED)
+            spawned = ["one", suite, *rest[:-1]]
+            if last != "spawn":
+                sys.argv.append("run_server")  # a suite may load for asv's server what its cells need
+                # The two workers import at the same time, each on one core of its own, and are measured on the same.
+                _pin([start])
+                list(_modules(Path(suite).name, {}))  # what fails is told by the first benchmark that needs it
+                spawned = spawned if _running_threads() else []
+            _pin(cores.split(","))
+            _serve(suite, channel, spawned)
 
 
 def _place_memory(seed):
@@ -133,6 +154,7 @@ class Channel:
 
     def __init__(self, requests, answers):
         self.requests, self.answers = requests, answers
+        self.descriptors = requests.fileno(), answers.fileno()
 
     def __iter__(self):
         return map(json.loads, iter(self.requests.readline, ""))
@@ -146,19 +168,75 @@ class End(BaseException):
     """Ends a benchmark that has been sampled, past every `except Exception` of its own."""
 
 
-def _serve(suite, channel):
-    channel.send(started=True)
+def _serve(suite, channel, spawned):
+    """Have a process answer each request. spawned: the arguments of one that loads the suite anew, none to fork."""
+    gc.freeze()  # or the first collection in each fork copies all that the suite has loaded
+    channel.send(started=True, spawned=bool(spawned))
     for request in channel:
         with contextlib.suppress(OSError):
             os.ftruncate(2, 0)  # what the last benchmark printed
+        request["folder"], shared = _own_folder(Path(request["folder"]))
+        if spawned:
+            command = [sys.executable, __file__, *spawned, json.dumps(request)]
+            status = subprocess.run(command, pass_fds=channel.descriptors).returncode
+        else:
+            status = _fork(suite, channel, request)
+        if not shared:
+            shutil.rmtree(request["folder"], ignore_errors=True)
+        if status != ANSWERED:
+            channel.send(failed=_ended(status))
+
+
+def _fork(suite, channel, request):
+    """Answer a request in a fork of this process; returns its exit status, or the number of a signal below zero."""
+    child = os.fork()
+    if not child:
+        status = 1
         try:
-            outcome = _cell(suite, channel, request)
-        except End:
-            outcome = {"ended": True}
-        except (Exception, SystemExit) as error:
+            _die_with_parent()
+            _answer_one(suite, channel, request)
+            status = ANSWERED
+        except BaseException:
             traceback.print_exc()
-            outcome = {"failed": _first_line(error)}
-        channel.send(**outcome)
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _own_folder(home):
+    """A new folder beside a cell's home with a copy of what lies there, and whether it is the home itself, for its size."""
+    if sum(path.lstat().st_size for path in home.rglob("*")) > MAX_COPIED_BYTES:
+        return str(home), True
+    own = tempfile.mkdtemp(dir=home.parent)
+    shutil.copytree(home, own, symlinks=True, dirs_exist_ok=True)
+    return own, False
+
+
+def _running_threads():
+    """How many threads run beside this one, without those that OpenBLAS ends at a fork and starts anew."""
+    others = sum(1 for _ in Path("/proc/self/task").iterdir()) - 1
+    return others - sum(count - 1 for pool, count in _threads().items() if "openblas" in pool)
+
+
+def _ended(status):
+    """How a process ended that gave no answer, with the last words that it printed."""
+    printed = os.pread(2, 4000, max(0, os.fstat(2).st_size - 4000)).decode(errors="replace").strip("\0\n ")
+    words = f": {printed.splitlines()[-1][:300]}" if printed else ""
+    if status >= 0:
+        return f"its process ended with status {status}{words}"
+    cause = ", perhaps for want of memory" if -status == signal.SIGKILL else ""
+    return f"its process was killed by {signal.Signals(-status).name}{cause}{words}"
+
+
+def _answer_one(suite, channel, request):
+    try:
+        outcome = _cell(suite, channel, request)
+    except End:
+        outcome = {"ended": True}
+    except (Exception, SystemExit) as error:
+        traceback.print_exc()
+        outcome = {"failed": _first_line(error)}
+    channel.send(**outcome)
 
 
 def _cell(suite, channel, request):
@@ -168,6 +246,9 @@ def _cell(suite, channel, request):
 
     os.chdir(request["folder"])
     benchmark = get_benchmark_from_name(suite, request["id"])
+    params = list(next(itertools.islice(itertools.product(*benchmark.params), request["place"], None), ()))
+    if params != request["params"]:
+        return {"failed": f"its parameters are not those that were listed: {', '.join(params)}"}
     cache = None
     if benchmark.setup_cache_key is not None:
         with Path("cache.pickle").open("rb") as file:
@@ -213,7 +294,7 @@ class Block:
         """Seconds for so many units."""
         timeit = self.timer.timeit
         seconds = sum(timeit(self.number) for _ in range(units)) if self.number else timeit(units)
-        if not (math.isfinite(seconds) and seconds > 0):
+        if not (math.isfinite(seconds) and seconds >= 0):
             raise ValueError(f"its clock says {seconds} seconds")
         if self.slower:  # a slow-down on purpose, to see whether it is found
             start = time.perf_counter()
@@ -231,10 +312,13 @@ def _sample(channel, block, warm, answer):
         seconds = block(units)
         wall = time.perf_counter() - before
         calls += units
-        if time.perf_counter() - start >= warm and calls > 1:
+        if time.perf_counter() - start >= warm and calls > 1 and seconds > 0:
             break
+        if not seconds and wall > MAX_STANDING_SECONDS:
+            raise ValueError(f"its clock stands still: it says 0 seconds for {calls * max(1, block.number)} calls")
         # The first call may have compiled something: it says nothing of the next.
-        units = 1 if calls == 1 else max(units + 1, min(10 * units, int(warm / 2 / max(wall / units, 1e-9))))
+        more = 10 * units if not seconds else min(10 * units, int(warm / 2 / max(wall / units, 1e-9)))
+        units = 1 if calls == 1 else max(units + 1, more)
     channel.send(
         ready=True, seconds=seconds / units, wall=wall / units, calls=max(1, block.number), threads=_threads(), cores=_cores()
     )

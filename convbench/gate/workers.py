@@ -23,12 +23,14 @@ from convbench.gate.build import SIDES, Built
 from convbench.gate.timed_cell import TimedCell
 
 PROGRAM = Path(__file__).with_name("worker.py")
+SPAWNED = "each cell loads the suite anew, since loading it starts threads, which a fork would lose"
 START_TIMEOUT = 120.0  # seconds a worker may take to import its suite
 # Many short blocks rather than few long ones: the nearer two blocks lie in time, the more of the noise they share.
 MAX_BLOCKS = 15  # of a worker, cell and round
 MIN_BLOCKS = 3
 BLOCK_SHARE = 0.2  # of a benchmark's sample_time, for one block
 LONG_SECONDS = 0.3  # of a cell and round, both workers, beyond which fewer blocks are enough
+MAX_STANDING_SECONDS = 5.0  # of a block for which a coarse clock may say 0
 EXTRA_SECONDS = 5.0  # for an answer, beyond a benchmark's own timeout
 # What tells the pools in a process how many threads to have. All of these are read before a pool starts.
 POOLS = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "NUMBA", "RAYON", "VECLIB_MAXIMUM")
@@ -75,7 +77,7 @@ class Worker:
         self._in, answers = os.pipe()
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 closed with the worker
         command = [built.python, str(PROGRAM), "serve", str(built.suite), str(requests), str(answers)]
-        command += [",".join(map(str, cores)), str(start), str(seed)]
+        command += [",".join(map(str, cores)), str(start), str(seed), "spawn" if built.spawns else "fork"]
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -153,6 +155,7 @@ class Workers:
     def __init__(self, built: Mapping[str, Built], cores: tuple[int, ...], generator: random.Random) -> None:
         self.built, self.cores, self.generator = built, cores, generator
         self.running: dict[str, Worker] = {}
+        self.spawned = False
 
     def __enter__(self) -> Workers:
         return self
@@ -175,7 +178,7 @@ class Workers:
                 self.running[side] = Worker(self.built[side], self.cores, have[i % len(have)], seed)
         for side, worker in self.running.items():
             try:
-                worker.ask(START_TIMEOUT)
+                self.spawned = worker.ask(START_TIMEOUT)["spawned"] and not worker.built.spawns
             except Lost as lost:
                 self.close()
                 raise Lost(f"the suite does not start with the code of the {side}: {lost}") from None
@@ -190,8 +193,14 @@ class Workers:
         found = Sampled()
         ready: dict[str, dict[str, Any]] = {}
         for side in self.generator.sample(SIDES, 2):
-            request = {"id": cell.id, "folder": str(cell.folder(side)), "slower": slower if side == "head" else 0.0}
-            answer = self._ask(side, cell.timeout, found, **request)
+            answer = self._ask(
+                *(side, cell.timeout, found),
+                id=cell.id(side),
+                params=cell.params,
+                place=cell.places[side],
+                folder=str(cell.folder(side)),
+                slower=slower if side == "head" else 0.0,
+            )
             if "ready" in answer:
                 ready[side] = answer
             elif "skipped" in answer:
@@ -206,6 +215,7 @@ class Workers:
             self._ask(side, cell.timeout, found, end=True)
         if not found.failed:
             found.notes += sorted({note for answer in ready.values() for note in _notes(answer, len(self.cores))})
+            found.notes += [SPAWNED] * self.spawned
         elif len(self.running) < 2:  # the other worker is alive, but its round is over: both start together
             self.close()
         return found
@@ -227,17 +237,27 @@ class Workers:
         wall = max(1e-9, *(answer["wall"] for answer in ready.values()))
         units = max(1, min(units, int(max(2 * cell.sample_time, 0.02) / wall)))
         count = max(MIN_BLOCKS, min(MAX_BLOCKS, int(LONG_SECONDS / (2 * units * wall))))
+        while not self._blocks(cell, units, count, found):
+            units *= 2
+            if units * wall > MAX_STANDING_SECONDS:
+                found.failed = dict.fromkeys(SIDES, "its clock says 0 seconds again and again")
+                return
+
+    def _blocks(self, cell: TimedCell, units: int, count: int, found: Sampled) -> bool:
+        """Time so many blocks of so many units; False where a coarse clock says 0 for one, which is then too short."""
         found.seconds = {side: [] for side in SIDES}
         for _ in range(count):
             for side in self.generator.sample(SIDES, 2):
                 answer = self._ask(side, cell.timeout, found, units=units)
-                if "seconds" in answer:
-                    found.seconds[side].append(answer["seconds"])
-                else:
+                if "seconds" not in answer:
                     found.failed.setdefault(side, answer.get("failed", "it ended while it was sampled"))
                     if side in self.running:
                         self.running.pop(side).close()
-                    return
+                    return True
+                if not answer["seconds"]:
+                    return False
+                found.seconds[side].append(answer["seconds"])
+        return True
 
     def _keep_answers(self, cell: TimedCell, keep: Path, found: Sampled) -> None:
         """Have both workers keep what the benchmark returns."""

@@ -32,11 +32,9 @@ class BuiltCommit:
     known: dict[str, dict[str, Any]]
     environments: list[dict[str, Any]]
 
-    def results_file(self, folder: Path, commit: str | None = None) -> Path | None:
-        """Its results in a machine's folder, or another commit's: the newest, should there be several environments."""
-        names = [files.file_name(commit or self.commit, environment["env_name"]) for environment in self.environments]
-        found = [folder / name for name in names if (folder / name).is_file()]
-        return max(found, key=lambda path: path.stat().st_mtime, default=None)
+    def results_files(self, folder: Path, commit: str | None = None) -> list[Path]:
+        """Where its results, or another commit's, lie or will lie in a machine's folder: a file for each environment."""
+        return [folder / files.file_name(commit or self.commit, environment["env_name"]) for environment in self.environments]
 
 
 def build(workspace: Workspace, commit: str) -> BuiltCommit:

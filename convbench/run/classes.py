@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import json
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def start_from_published(workspace: Workspace, built: BuiltCommit) -> None:
     """Have the commit's published results in the private folder and no others: asv adds to them."""
     for old in workspace.private.glob("*-*.json"):
         old.unlink()
-    if published := built.results_file(workspace.published):
+    for published in filter(Path.is_file, built.results_files(workspace.published)):
         shutil.copy2(published, workspace.private)
 
 
@@ -85,12 +85,15 @@ def devices(built: BuiltCommit, plan: ClassPlan) -> list[str]:
     return sorted(found)
 
 
-def produced(workspace: Workspace, built: BuiltCommit, plan: ClassPlan, since: float) -> Path:
-    """The results file that asv wrote after a time in seconds since the epoch. Raises ClickException where there is none."""
-    file = built.results_file(workspace.private)
-    if file is None or file.stat().st_mtime < since:
+def produced(workspace: Workspace, built: BuiltCommit, plan: ClassPlan, since: float) -> list[Path]:
+    """The results files that asv wrote after a time in seconds since the epoch, one for each environment.
+
+    Raises ClickException where there is none.
+    """
+    found = [file for file in built.results_files(workspace.private) if file.is_file() and file.stat().st_mtime >= since]
+    if not found:
         raise click.ClickException(f"asv wrote no results for {plan.name}; its output: {build_log.tail(workspace.log)}")
-    return file
+    return found
 
 
 def failed_cells(side_file: Path) -> list[Cell]:
@@ -112,22 +115,24 @@ def remove_times(file: Path, failed: Iterable[Cell]) -> None:
     file.write_text(json.dumps(content), encoding="utf-8")
 
 
-def publish(workspace: Workspace, file: Path) -> Path:
-    """Move a results file and its side file to the project's results; its path there.
+def publish(workspace: Workspace, produced: Sequence[Path]) -> list[Path]:
+    """Move results files and their side file to the project's results; their paths there.
 
     Raises ClickException where that cannot be written. The side file is first: a time without its line would count as sound.
+    Of several environments there is none, since its lines do not tell them apart.
     """
-    target = workspace.published / file.name
-    if workspace.side_file.is_file():
-        side_lines.keep(workspace.side_file, target)
-    atomic_write.publish(file, target)
-    return target
+    targets = [workspace.published / file.name for file in produced]
+    if workspace.side_file.is_file() and len(targets) == 1:
+        side_lines.keep(workspace.side_file, targets[0])
+    for file, target in zip(produced, targets, strict=True):
+        atomic_write.publish(file, target)
+    return targets
 
 
-def outcome(published: Path, built: BuiltCommit, plan: ClassPlan) -> ClassOutcome:
+def outcome(published: Iterable[Path], built: BuiltCommit, plan: ClassPlan) -> ClassOutcome:
     """What a class came to, by the published results."""
     planned = set(plan.cells)
-    cells = results.load(published, built.known).cells
-    status = [cell.status for cell in cells.itertuples() if (cell.benchmark, cell.params) in planned]
+    cells = [cell for path in published for cell in results.load(path, built.known).cells.itertuples()]
+    status = [cell.status for cell in cells if (cell.benchmark, cell.params) in planned]
     timed, failed = status.count("ok"), status.count("failed")
     return ClassOutcome(timed, len(status) - timed - failed, failed)

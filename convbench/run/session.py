@@ -45,11 +45,11 @@ def run(project: Project, request: Request, console: Console) -> Summary:
     """
     machine.require_device_names()
     span = _span(project, request)
-    if changed := project.git("status", "--porcelain", "--", str(project.benchmarks), project.file.name):
+    if changed := project.uncommitted_suite():
         # What is measured is the commit; what measures is the checkout, and results must say which.
-        raise click.ClickException(f"the suite has uncommitted changes, and results are kept by commit: {changed.split()[1]}")
+        raise click.ClickException(f"the suite has uncommitted changes, and results are kept by commit: {changed}")
     tell = Reporter(console)
-    if project.git("status", "--porcelain", "--", *project.code):
+    if project.uncommitted():
         tell.uncommitted_changes()
     workspace = Workspace(project, machine.name(), project.work / "run")
     session = _Session(workspace, request, tell, Summary(len(span)), Position(len(span)))
@@ -159,9 +159,14 @@ class _Session:
         """The cells that a commit lacks, by its file of the environments of one that is built."""
         if self.request.again:
             return cells
-        file = built.results_file(self.workspace.published, commit)
+        named = bool(self.request.selection.implementations)
         try:
-            return plan.missing(cells, built.known, file, named=bool(self.request.selection.implementations))
+            lacking = [
+                plan.missing(cells, built.known, file, named=named)
+                for file in built.results_files(self.workspace.published, commit)
+            ]
+            missing = {cell for cells in lacking for cell in cells}
+            return [cell for cell in cells if cell in missing]
         except Unreadable as error:
             raise click.ClickException(f"{error}; move it away and the commit is measured anew") from None
 
@@ -197,9 +202,10 @@ class _Session:
         except (KeyboardInterrupt, interrupts.Interrupted, click.ClickException):
             self._keep_finished(built, each, title)
             raise
-        file = classes.produced(self.workspace, built, each, start)
-        classes.remove_times(file, classes.failed_cells(self.workspace.side_file))
-        outcome = classes.outcome(classes.publish(self.workspace, file), built, each)
+        produced = classes.produced(self.workspace, built, each, start)
+        for file in produced:
+            classes.remove_times(file, classes.failed_cells(self.workspace.side_file))
+        outcome = classes.outcome(classes.publish(self.workspace, produced), built, each)
         self.tell.measured(title, outcome, time.time() - start)
         self.summary.failed_cells += outcome.failed
 

@@ -193,7 +193,7 @@ def _settled(lines: Sequence[dict[str, Any]], names: Sequence[str], again: Again
 
 def _require_committed(project: Project, paths: Sequence[str], file: TimesFile | None = None) -> None:
     """Raise ClickException where code is not committed, or is no longer that of the file."""
-    if changed := project.git("status", "--porcelain", "--", *paths):
+    if changed := project.suite_git("status", "--porcelain", "--", *paths):
         raise click.ClickException(
             f"uncommitted changes, and times are kept by commit: {changed.split()[1]}; "
             "commit them, or say --dirty to measure them and keep the times in .convbench"

@@ -54,7 +54,7 @@ def find(project: Project, dirty: bool, paths: Sequence[str] = CODE, folder: str
 
     A commit of results or documents alone leaves the times valid. paths: what the code is, for git.
     """
-    commit = (project.git("rev-list", "-1", "HEAD", "--", *paths) or project.commit())[:8]
+    commit = (project.suite_git("rev-list", "-1", "HEAD", "--", *paths) or project.commit())[:8]
     name, huge = machine.name(), os.environ.get(HUGE) == "1"
     kind, command = (HUGE_SUFFIX, f"{HUGE}=1 {COMMAND}") if huge else ("", COMMAND)
     if not (dirty and (changed := _changes(project, paths))):
@@ -116,9 +116,9 @@ def walls(project: Project, file: TimesFile) -> tuple[dict[Key, float], float]:
 
 def _changes(project: Project, paths: Sequence[str]) -> str:
     """All that is not committed of the code, "" where everything is."""
-    untracked = project.git("ls-files", "-z", "--others", "--exclude-standard", "--", *paths).strip("\0").split("\0")
+    untracked = project.suite_git("ls-files", "-z", "--others", "--exclude-standard", "--", *paths).strip("\0").split("\0")
     texts = [f"{name}\n{(project.root / name).read_text(errors='replace')}" for name in filter(None, untracked)]
-    return "".join([project.git("diff", "--binary", "HEAD", "--", *paths), *texts])
+    return "".join([project.suite_git("diff", "--binary", "HEAD", "--", *paths), *texts])
 
 
 def _rounded(value: Any) -> Any:

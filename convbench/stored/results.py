@@ -154,7 +154,7 @@ def _status(value: Any, line: dict) -> tuple[str, str | None]:
     if isinstance(value, (int, float)) and math.isfinite(value):
         return "ok", line.get("reason")
     if value is None:
-        return "failed", line.get("reason") or "ended without a report: killed, out of time or memory"
+        return "failed", line.get("reason") or "no time (asv gives no reason)"
     if line.get("status") == "skipped":
         return "skipped", line.get("reason")
     return "not measured", None

@@ -279,7 +279,7 @@ def commit_all(made):
     kinds = {"harmless": CODE + HARMLESS, "breaking": CODE + BREAKING, "slower": SLOWER}
     kinds["without"] = CODE + "\ndel gone\n"
     entry = f'[[accept]]\ncell = "{CELL}"\nreason = "it is right now"\n'
-    files = {name: {"sample/__init__.py": code} for name, code in kinds.items()}
+    files = {"twin": {}} | {name: {"sample/__init__.py": code} for name, code in kinds.items()}
     files |= {"accepting": {"sample/__init__.py": SLOWER, accept.FILE: entry}, "malformed": {accept.FILE: "accept = 3\n"}}
     for name, changed in files.items():
         made.git("checkout", "--quiet", "--detach", made.commits["base"])
@@ -306,11 +306,13 @@ def stand_in(python, project, commits, work):
         (work / side / "numba").mkdir(parents=True)
         checkout = work / side / "checkout"
         checkout.mkdir()
-        tree = subprocess.run(["git", "-C", project.root, "archive", commit], check=True, capture_output=True).stdout
+        tree = subprocess.run(["git", "-C", project.source, "archive", commit], check=True, capture_output=True).stdout
         subprocess.run(["tar", "--extract", "--directory", checkout], input=tree, check=True)
         shutil.copytree(checkout / "sample", work / side / "code" / "sample")
-    suites = {side: work / side / "checkout" / "benchmarks" for side in commits}
-    return {side: build.Built(work / side, str(python), {}, suites["head"], suites["base"], "stand-in") for side in commits}
+    suites = {side: project.in_checkout(project.benchmarks, work / side / "checkout") for side in commits}
+    return {
+        side: build.Built(work / side, str(python), {}, suites["head"], suites["base"], "stand-in", False) for side in commits
+    }
 
 
 def built_by(python):

@@ -64,7 +64,7 @@ def store(project, text=None):
 def test_no_configuration(tmp_path, arguments):
     said = sentence((process if arguments == ["run"] else inside)(tmp_path, *arguments))
     assert "no asv.conf.json in" in said
-    assert "or above it" in said
+    assert "above it, or in its repository" in said
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def few_rounds():
 @pytest.fixture(scope="module")
 def identical(gate):
     with few_rounds():
-        return gate("base", "base", "--bench", "^kinds", *ENOUGH)[1]
+        return gate("base", "twin", "--bench", "^kinds", *ENOUGH)[1]
 
 
 def test_identical_commits_pass(identical):
@@ -107,7 +107,7 @@ def test_answers_stand_beside_the_times(harmless):
 def test_memory_lies_alike_on_both_sides_and_elsewhere_in_every_round(gate, tmp_path, monkeypatch):
     monkeypatch.setenv("WHERE", str(tmp_path / "where"))
     with mock.patch.object(sampling, "MAX_ROUNDS", judge.MIN_ROUNDS):
-        gate("base", "base", "--bench", "Where", *ENOUGH)
+        gate("base", "twin", "--bench", "Where", *ENOUGH)
     lines = (tmp_path / "where").read_text().splitlines()
     assert len(lines) == 2 * judge.MIN_ROUNDS
     assert lines[::2] == lines[1::2]
@@ -169,7 +169,7 @@ def test_a_benchmark_file_that_cannot_be_imported(gate):
 
 def test_what_fails_on_both_sides(gate):
     with few_rounds():
-        done, report = gate("base", "base", "--bench", "time_both|Faults.time_fine", *ENOUGH)
+        done, report = gate("base", "twin", "--bench", "time_both|Faults.time_fine", *ENOUGH)
     assert report["exit_status"] == 4
     both = cells(report)["Both.time_both"]
     assert both["verdict"] == "not measured"
@@ -230,14 +230,14 @@ def test_a_dirty_tree_and_a_head_that_is_named(sample, python):
     sample.write({"sample/__init__.py": SLOWER})
     try:
         with built_by(python):
-            done = inside(sample.folder, "gate", "main", "main", *FILLED, "--budget", "0.2")
+            done = inside(sample.folder, "gate", "main", sample.commits["twin"], *FILLED, "--budget", "0.2")
     finally:
         sample.git("checkout", "--quiet", "--", ".")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_no_benchmark_of_that_name(gate):
-    done, report = gate("base", "base", "--bench", "nothing")
+    done, report = gate("base", "twin", "--bench", "nothing")
     assert done.returncode == 4
     assert report["error"] == "there is no benchmark of that name that both sides could be timed on"
     assert done.stdout.splitlines().count(report["error"]) == 1

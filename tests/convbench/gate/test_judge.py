@@ -221,7 +221,7 @@ class Drawn:
 def gates(monkeypatch, noise, slowed=0.0, count=20):
     """Verdicts of the slowed cells, and of the others, of so many gates; seconds that each took."""
     found, seconds = (Counter(), Counter()), []
-    cells = [TimedCell(f"b.time_{i}", (), f"b.time_{i}", 60.0, 0.01, 1, Path()) for i in range(24)]
+    cells = [TimedCell(f"b.time_{i}", (), {"base": 0, "head": 0}, 60.0, 0.01, 1, Path()) for i in range(24)]
     changes = {cell.name: math.log1p(slowed) for cell in cells[:12]} if slowed else {}
     for seed in range(count):
         clock = [0.0]

@@ -88,7 +88,7 @@ def test_the_summary_counts():
 
 
 def state(name="a.time_a", params=(), verdict=None, **more):
-    return CellState(TimedCell(name, params, name, 60.0, 0.01, 1, Path("run")), verdict=verdict, **more)
+    return CellState(TimedCell(name, params, {"base": 0, "head": 0}, 60.0, 0.01, 1, Path("run")), verdict=verdict, **more)
 
 
 def measured(verdict, ratio, name, **more):

@@ -152,8 +152,8 @@ def test_the_layout_of_torch():
         *(cell("cpu.torch", (size,), value) for size, value in (("7x7", 4e-6), ("64x64", 5e-5))),
         *(cell("cpu.shift", (size,), value) for size, value in (("7x7", 8e-6), ("64x64", 9e-5))),
         skipped("cpu.loops", ("64x64",), "too slow here: 9 FLOPs"),
-        *(cell("cpu.torch", ("one", str(n)), 0.01 / n, threads=n, **threads) for n in (1, 2)),
-        *(cell("cpu.mmap", ("32", str(n)), 0.01 / n, threads=1, benchmark="read_batch.Warm") for n in (1, 4)),
+        *(cell("cpu.torch", ("one", n), 0.01 / n, threads=n, **threads) for n in (1, 2)),
+        *(cell("cpu.mmap", (32, n), 0.01 / n, threads=1, benchmark="read_batch.Warm") for n in (1, 4)),
         cell("cpu.torch", SMALL, 1024, spread=None, **MEMORY),
         cell(None, (), 1.5e-3, **PLAIN),
     ]

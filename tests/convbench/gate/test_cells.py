@@ -1,0 +1,181 @@
+"""Cells of both sides are matched by their parameters, and each has a process and a folder of its own."""
+
+import json
+
+import pytest
+from command_line import inside
+from gate_commits import built_by, interpreter
+from gate_projects import Sample
+
+from convbench.gate import sample as sampling
+
+pytestmark = [pytest.mark.slow, pytest.mark.first]
+SPIN = """
+import time
+
+
+def spin(microseconds):
+    end = time.perf_counter() + microseconds / 1e6
+    while time.perf_counter() < end:
+        pass
+"""
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory):
+    return interpreter(tmp_path_factory.mktemp("python"))
+
+
+@pytest.fixture
+def gate(tmp_path, python):
+    """Gates two versions of a package by a suite: its report, and what it printed."""
+
+    def run(before, after, suite, *arguments, **settings):
+        made = Sample(tmp_path / "project")
+        conf = json.loads((made.folder / "asv.conf.json").read_text())
+        made.write({"asv.conf.json": json.dumps(conf | settings)})
+        base = made.commit({"benchmarks/b.py": suite, "sample/__init__.py": SPIN + before})
+        head = made.commit({"sample/__init__.py": SPIN + after})
+        file = tmp_path / "report.json"
+        with built_by(python):
+            done = inside(made.folder, "gate", base, head, "--json", str(file), "--budget", "0.5", *arguments)
+        report = json.loads(file.read_text())
+        assert report["exit_status"] == done.returncode
+        return report, done.stdout
+
+    return run
+
+
+def verdicts(report):
+    return {", ".join(cell["params"]) or cell["benchmark"]: cell["verdict"] for cell in report["cells"]}
+
+
+REGISTRY = """
+class Sort:
+    params = sorted(sample.REGISTRY, key=repr)
+    sample_time = 0.002
+
+    def time_sort(self, name):
+        sample.spin(sample.REGISTRY[name])
+"""
+
+
+def test_parameters_from_the_package_are_matched_by_name(gate):
+    """One more in front, and one fewer at the end: neither turns another into something else."""
+    report, _ = gate(
+        "REGISTRY = {'heap': 100, 'merge': 300, 'old': 900}",
+        "REGISTRY = {'bubble': 900, 'heap': 100, 'merge': 900}",
+        "import sample\n" + REGISTRY,
+    )
+    assert verdicts(report) == {"'bubble'": "new", "'heap'": "same", "'merge'": "regressed", "'old'": "gone"}
+    assert report["exit_status"] == 1
+
+
+def test_parameters_in_the_order_of_a_set_are_not_judged(gate):
+    report, said = gate(
+        "REGISTRY = {'heap': 100, 'merge': 300, 'quick': 200, 'radix': 50}",
+        "REGISTRY = {'heap': 100, 'merge': 300, 'quick': 200, 'radix': 50}",
+        "import sample\n"
+        + REGISTRY.replace("sorted(sample.REGISTRY, key=repr)", "list(set(sample.REGISTRY))")
+        + "\n\ndef time_plain():\n    sample.spin(100)\n",
+    )
+    assert set(verdicts(report).values()) == {"unstable", "same"}
+    assert "sort them" in said
+    assert report["exit_status"] == 4
+
+
+def test_parameters_that_change_with_the_process_are_not_timed_under_another_name(gate, monkeypatch):
+    """The two listings agree, and the worker prepares something else."""
+    report, _ = gate(
+        "",
+        "",
+        "import sys, sample\n\n\nclass Late:\n    params = [50, 200] if 'list' in sys.argv else [200, 50]\n\n"
+        "    def time_it(self, n):\n        sample.spin(n)\n",
+    )
+    assert set(verdicts(report).values()) == {"not measured"}
+    assert "its parameters are not those that were listed" in report["cells"][0]["reason"]
+
+
+MODES = """
+import os
+import sample
+
+
+def time_default():
+    sample.spin(sample.LONG if sample.MODE == "default" else 100)
+
+
+class Exact:
+    params = [0, 1, 2, 3]
+
+    def setup(self, n):
+        sample.MODE = "exact"
+
+    def time_exact(self, n):
+        sample.spin(100)
+
+
+class Files:
+    params = [1, 2]
+
+    def setup(self, n):
+        if not getattr(self, "made", False):
+            os.mkdir("store")
+            self.made = True
+
+    def time_write(self, n):
+        open("store/data", "w").write("x" * n)
+        sample.spin(100)
+
+
+class Cached:
+    def setup_cache(self):
+        open("data", "w").write("left by setup_cache")
+        return 100
+
+    def time_cached(self, microseconds):
+        assert open("data").read() == "left by setup_cache" and not os.path.exists("store")
+        sample.spin(microseconds)
+
+
+time_default.sample_time = Exact.sample_time = Files.sample_time = Cached.sample_time = 0.002
+"""
+
+
+@pytest.mark.parametrize("launch_method", ["forkserver", "spawn"])
+def test_no_benchmark_sees_what_another_has_left(gate, launch_method):
+    report, _ = gate("MODE, LONG = 'default', 100", "MODE, LONG = 'default', 300", MODES, launch_method=launch_method)
+    found = verdicts(report)
+    assert found.pop("b.time_default") == "regressed"
+    assert set(found.values()) == {"same"}
+
+
+def test_a_suite_that_starts_threads_is_loaded_for_each_cell(gate):
+    thread = "import threading, time\nthreading.Thread(target=time.sleep, args=(3600,), daemon=True).start()\n"
+    report, said = gate("", "", thread + "import sample\n\n\ndef time_it():\n    sample.spin(100)\n")
+    assert verdicts(report) == {"b.time_it": "same"}
+    assert "each cell loads the suite anew, since loading it starts threads" in said
+
+
+def test_where_setup_cache_fails_on_both_sides_nothing_is_new(gate):
+    suite = "import sample\n\n\ndef time_plain():\n    sample.spin(100)\n\n\nclass Cached:\n    def setup_cache(self):\n"
+    suite += "        open('/no/such/data')\n\n    def time_it(self, data):\n        pass\n"
+    report, said = gate("", "", suite)
+    assert verdicts(report) == {"b.Cached.time_it": "not measured", "b.time_plain": "same"}
+    assert report["exit_status"] == 4
+    assert "fails on both sides: setup_cache: FileNotFoundError" in said
+
+
+def test_a_coarse_clock_gets_more_calls(gate):
+    """Which says 0 for most calls: its ticks are of 10 ms."""
+    suite = "import time\nimport sample\n\n\ndef time_it():\n    sample.spin(sample.LONG)\n\n\n"
+    suite += "time_it.timer = staticmethod(lambda: int(time.perf_counter() * 100) / 100)\ntime_it.sample_time = 0.002\n"
+    report, said = gate("LONG = 200", "LONG = 600", suite)
+    assert verdicts(report) == {"b.time_it": "regressed"}, said
+
+
+def test_a_clock_that_stands_still_is_named(gate, monkeypatch):
+    monkeypatch.setattr(sampling, "MAX_FAILURES", 1)
+    report, said = gate("", "", "def time_it():\n    pass\n\n\ntime_it.timer = staticmethod(lambda: 1.0)\n")
+    assert verdicts(report) == {"b.time_it": "not measured"}
+    assert "its clock stands still: it says 0 seconds for" in said
