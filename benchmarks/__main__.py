@@ -1,17 +1,22 @@
-"""python -m benchmarks VERB [REQUEST]: what runs in the measured environment. REQUEST is a JSON object.
+"""python -m benchmarks VERB [REQUEST]: what runs in the measured environment. REQUEST is a JSON object, or its settings one
+by one, as in --seeds 5.
 
-All verbs but the pictures print one JSON event a line; the last is {"error": ...} if the verb fails.
+All verbs but bound and the pictures print one JSON event a line; the last is {"error": ...} if the verb fails.
 
-try: checks and times implementations on one shape.
+try: checks and times implementations on one problem.
 speed: checks and times candidates on one problem of docs/speed.md, in turn. Without REQUEST, each line of standard input is a
 request, and its events end with {"ended": exit status}.
 profile: calls one implementation on one problem for a profiler.
 problems: lists the problems that cpu.auto is tuned on.
 outliers: lists the measurements that all others contradict.
 write_choice: writes the measurements that cpu.auto picks by.
+tile_traces: trains on tiles by several readers under torch's profiler, and writes a trace of each.
+bound: says what bounds preprocess, read_batch or decode_jpeg, and what a machine twice as fast in one part would gain.
 doctor: lists the implementations and what each lacks, the versions of libraries, and the thread pools.
-gallery, curves, stages: draw a photograph filtered by each implementation, loss and accuracy during training, and the time of
+gallery, shifts, curves, ladder, stages: draw a photograph filtered by each implementation, one filtered step by step by
+images that are shifted, loss and accuracy during training, the time of train_step by what is compiled, and the time of
 preprocess by stage; benchmarks/pictures/request.py has the settings of a request.
+tile_sheet, tile_curves: draw satellite tiles with their classes, and loss and accuracy while ResNet-18 is trained on tiles.
 """
 
 import functools
@@ -21,6 +26,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
+PICTURES = ("gallery", "shifts", "curves", "ladder", "stages", "tile_sheet", "tile_curves")
 EXPECTED = (ValueError, TypeError, LookupError, ImportError, MemoryError)
 
 
@@ -33,24 +39,43 @@ def main() -> None:
         "write_choice": write_choice,
         "profile": profile,
         "doctor": doctor,
-        **{name: functools.partial(picture, name) for name in ("gallery", "curves", "stages")},
+        "tile_traces": tile_traces,
+        **{name: functools.partial(picture, name) for name in PICTURES},
+        "bound": bound,
     }
     verb, *rest = sys.argv[1:] or [""]
     if verb not in verbs:
         sys.exit(f"no verb is called {verb!r}; there are {', '.join(verbs)}")
+    verbs[verb](_settings(rest) if rest and rest[0].startswith("--") else _object(rest))
+
+
+def _object(rest: list[str]) -> dict[str, Any]:
     try:
         request = json.loads(rest[0]) if rest else {}
     except ValueError as error:
         sys.exit(f"the request is not JSON: {error}")
     if not isinstance(request, dict):
         sys.exit(f"the request is no JSON object: {rest[0]}")
-    verbs[verb](request)
+    return request
+
+
+def _settings(rest: list[str]) -> dict[str, Any]:
+    """A request from --name value pairs; a value that is no JSON is text."""
+    if len(rest) % 2 or not all(name.startswith("--") for name in rest[::2]):
+        sys.exit(f"a request has a value for each setting, as in --seeds 5, not {' '.join(rest)}")
+    found: dict[str, Any] = {}
+    for name, text in zip(rest[::2], rest[1::2], strict=True):
+        try:
+            found[name.removeprefix("--")] = json.loads(text)
+        except ValueError:
+            found[name.removeprefix("--")] = text
+    return found
 
 
 def attempt(request: dict[str, Any]) -> None:
-    from benchmarks.commands import try_shape
+    from benchmarks.commands import try_problem
 
-    _print(try_shape.run(request))
+    _print(try_problem.run(request))
 
 
 def speed(request: dict[str, Any]) -> None:
@@ -85,10 +110,26 @@ def profile(request: dict[str, Any]) -> None:
     _print(profile.run(request))
 
 
+def tile_traces(request: dict[str, Any]) -> None:
+    from benchmarks.commands import tile_traces
+
+    _print(tile_traces.run(request))
+
+
 def doctor(request: dict[str, Any]) -> None:
     from benchmarks.commands import doctor
 
     _print(doctor.run())
+
+
+def bound(request: dict[str, Any]) -> None:
+    from benchmarks.commands import bound
+
+    try:
+        for line in bound.run(request):
+            print(line, flush=True)
+    except EXPECTED as error:
+        sys.exit(f"no bound: {_words(error)}")
 
 
 def picture(name: str, request: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ class Parameters(_AdamSteps):
 
 
 class Networks(_AdamSteps):
-    """All parameters of networks as one array."""
+    """All parameters of networks as one array, and the perceptron's as its trainer has them, in six."""
 
     axis = "network"
     problems = NAMED

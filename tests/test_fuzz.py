@@ -29,8 +29,8 @@ from benchmarks.workloads import operations, oracle
 from convbench.asv import project
 from convbench.cli.main import main
 from convbench.stored import side_lines
-from impls.preprocess import jpeg
-from impls.preprocess.arguments import BadImage
+from impls.decode_jpeg import jpeg
+from impls.decode_jpeg.jpeg import BadImage
 from impls.read_batch.arguments import BadTile, NoSuchBand
 
 EXAMPLES = int(os.environ.get("CONVBENCH_FUZZ", "20"))
@@ -94,6 +94,19 @@ def preprocess():
 
 
 @pytest.fixture(scope="module")
+def decode_jpeg():
+    """All that decodes and does no more, each called once."""
+    from PIL import Image
+
+    found = loaded("decode_jpeg")
+    stream = io.BytesIO()
+    Image.new("RGB", (30, 30)).save(stream, "JPEG")
+    for function in found.values():
+        function([stream.getvalue()], [(3, 4, 5, 6)])
+    return found
+
+
+@pytest.fixture(scope="module")
 def read_batch(tmp_path_factory):
     """All that reads tiles, each called once."""
     import tifffile
@@ -119,6 +132,25 @@ def test_jpegs(preprocess, data, size):
             with contextlib.suppress(BadImage):
                 (mask,) = function([data], [(0, 0, height, width)], WEIGHT, size=size)
                 assert (mask.shape, mask.dtype) == ((height, width), np.uint8), name
+
+
+@fuzz
+@given(jpegs(), st.sampled_from([1, 2, 4, 8]), st.data())
+def test_regions_of_jpegs(decode_jpeg, data, scale, more):
+    remember("jpeg", data)
+    with in_proportion(len(data)):
+        try:
+            image = jpeg.shape(data)
+            scale = scale if min(image) >= scale else 1
+            height, width = jpeg.reduced(image, scale)
+        except BadImage:
+            height, width, scale = 1, 1, 1
+        top, left = more.draw(st.integers(0, height - 1)), more.draw(st.integers(0, width - 1))
+        size = more.draw(st.integers(1, height - top)), more.draw(st.integers(1, width - left))
+        for name, function in decode_jpeg.items():
+            with contextlib.suppress(BadImage):
+                (pixels,) = function([data], [(top, left, *size)], scale)
+                assert (pixels.shape, pixels.dtype) == ((*size, 3), np.uint8), name
 
 
 @fuzz

@@ -18,8 +18,8 @@ from time import perf_counter
 from types import FrameType
 from typing import Any
 
-from benchmarks.commands import fork_server, jit_names
-from benchmarks.commands.try_shape import GROUP
+from benchmarks.commands import fork_server, jit_names, nvtx, perf_stat
+from benchmarks.commands.try_problem import GROUP
 from benchmarks.errors import Skip, WrongAnswer
 from benchmarks.harness import cell, side_file
 from benchmarks.timing import clock, memory, threads
@@ -28,6 +28,7 @@ from benchmarks.workloads.tasks import Task
 
 WARM = 0.2  # seconds of calls before any profile: what is compiled or cached on first use is not where the time goes
 DEEP = 6  # public functions within one another that a trace shows: from a step of training to its convolutions
+ALL_CALLS = "convbench"  # the range that Nsight Systems can be told to record, without the warm-up
 PR_SET_PTRACER = 0x59616D61  # sys/prctl.h
 
 Function = tuple[str, int, str]  # file, line and name, as pstats has them
@@ -37,9 +38,10 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield events: {"process": its number}, {"preparing": name}, {"ready": facts}, then for each of request["tools"]
     {"profiling": name} and one called like the tool.
 
-    "calls": a profile by cProfile in pstats's format. "trace": torch's. Both write the file that the request names so, and
-    say how many calls they saw. "stacks": for a profiler that looks into the process, what code without a file is called;
-    then calls without end, so it is the last, and the asking process ends this one.
+    "counters": perf's report of what the processor did. "calls": a profile by cProfile in pstats's format. "trace": torch's.
+    All write the file that the request names so, and say how many calls they saw. "stacks": for a profiler that looks into
+    the process, what code without a file is called; then calls without end, so it is the last, and the asking process ends
+    this one.
 
     request: name, problem (one of a set, or a label), operation, threads; calls and seconds, of which the first to be
     reached ends a profile. Raises ValueError, TypeError, LookupError, ImportError or MemoryError for what cannot be profiled.
@@ -69,7 +71,7 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield {"stacks": jit_names.compiled()}
             while True:
                 call()
-        profile = {"calls": _calls, "trace": _trace}[tool]
+        profile = {"counters": _counters, "calls": _calls, "trace": _trace}[tool]
         yield {tool: profile(call, request, f"{name} on {problem.label}")}
 
 
@@ -97,18 +99,25 @@ def _usual(call: Callable[[], Any]) -> float:
     return statistics.median(times)
 
 
-def _repeat(call: Callable[[], Any], request: dict[str, Any]) -> int:
-    """Call until either limit is reached, once at least; return how often."""
+def _repeat(call: Callable[[], Any], request: dict[str, Any], title: str) -> int:
+    """Call until either limit is reached, once at least; return how often. Each call is an NVTX range, and all are one."""
+    mark = nvtx.marker()
     start, count = perf_counter(), 0
-    while not count or (count < request["calls"] and perf_counter() - start < request["seconds"]):
-        call()
-        count += 1
+    with mark(ALL_CALLS):
+        while not count or (count < request["calls"] and perf_counter() - start < request["seconds"]):
+            with mark(title):
+                call()
+            count += 1
     return count
 
 
-def _calls(call: Callable[[], Any], request: dict[str, Any], _title: str) -> int:
+def _counters(call: Callable[[], Any], request: dict[str, Any], title: str) -> int:
+    return perf_stat.count(lambda: _repeat(call, request, title), Path(request["files"]["counters"]))
+
+
+def _calls(call: Callable[[], Any], request: dict[str, Any], title: str) -> int:
     profile = cProfile.Profile()
-    count = _repeat(functools.partial(profile.runcall, call), request)
+    count = _repeat(functools.partial(profile.runcall, call), request, title)
     with Path(request["files"]["calls"]).open("wb") as file:
         marshal.dump(_statistics(profile), file)
     return count
@@ -141,11 +150,14 @@ def _name(code: Any) -> Function:
     """A function by where it can be imported from, the same on every machine; cProfile has text for what is built in."""
     if isinstance(code, str):
         return "~", 0, re.sub(r" at 0x[0-9a-f]+", "", code)
-    return _short(code.co_filename), code.co_firstlineno, code.co_qualname
+    # Cython writes a function's types behind its name.
+    return _short(code.co_filename), code.co_firstlineno, code.co_qualname.partition("[")[0]
 
 
 @functools.cache
 def _short(path: str) -> str:
+    if not Path(path).is_absolute():  # Cython's files are named from the folder in which a package was built
+        return path
     folders = [f"{folder.rstrip('/')}/" for folder in (str(cell.CHECKOUT), *sys.path) if folder]
     inside = [folder for folder in folders if path.startswith(folder)]
     return path.removeprefix(max(inside, key=len)) if inside else Path(path).name
@@ -185,7 +197,7 @@ def _trace(call: Callable[[], Any], request: dict[str, Any], title: str) -> int:
                 sys.setprofile(None)
 
     with profile() as recorded:
-        count = _repeat(marked, request)
+        count = _repeat(marked, request, title)
     recorded.export_chrome_trace(request["files"]["trace"])
     return count
 

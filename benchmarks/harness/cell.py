@@ -17,9 +17,12 @@ from benchmarks.timing import memory, threads
 from benchmarks.timing.prepared_cell import PreparedCell
 from benchmarks.workloads.adam import AdamStep
 from benchmarks.workloads.convolutions import Convolution
+from benchmarks.workloads.decoding.jpeg_task import DecodeJpeg
 from benchmarks.workloads.jpegs import Preprocess
 from benchmarks.workloads.operations import OPERATIONS
+from benchmarks.workloads.patches import Im2col
 from benchmarks.workloads.tasks import Task
+from benchmarks.workloads.tile_training import TrainTiles
 from benchmarks.workloads.tiles import ReadBatch
 from benchmarks.workloads.training import TrainStep
 
@@ -28,9 +31,12 @@ DEVICE_LIBRARIES = ("torch", "cupy", "triton")
 TASKS: dict[str, type[Task]] = {
     **dict.fromkeys(OPERATIONS, Convolution),
     "adam_step": AdamStep,
+    "decode_jpeg": DecodeJpeg,
+    "im2col": Im2col,
     "preprocess": Preprocess,
     "read_batch": ReadBatch,
     "train_step": TrainStep,
+    "train_tiles": TrainTiles,
 }
 
 
@@ -107,13 +113,13 @@ def prepare(name: str, problem: Any, count: int = 1, operation: str = "conv2d") 
 
 def too_slow(name: str, wanted: Task) -> str | None:
     """Say in words by how much a task is beyond an implementation's cutoff, or None."""
-    work, label = wanted.work(), wanted.problem.label
-    for kind, cutoff in _cutoffs(name, wanted.operation).items():
+    cutoffs, work, label = _cutoffs(name, wanted.operation), wanted.work(), wanted.problem.label
+    for kind, cutoff in cutoffs.items():
         if kind == "problems" and label in cutoff:
             return "declared so for this problem"
         if kind == "only" and label not in cutoff:
             return "declared so for all but named layers"
-        if kind not in work:
+        if kind not in work or label in cutoffs.get("also", ()):
             continue
         amount, unit = work[kind]
         if amount > cutoff:

@@ -30,8 +30,7 @@ def rows(names: Iterable[str]) -> Iterator[Row]:
 
     Raises LookupError for an unknown name and Missing where there is no photograph.
     """
-    whole, _ = inputs.make(Problem(1, 3, 427, 640, 3, 3, 3, groups=3, data="photo", filter="identity"))
-    photo = np.ascontiguousarray(whole[:, :, ::STEP, ::STEP])
+    photo = photograph()
     height, width = photo.shape[2:]
     problems = {
         shown: Problem(1, 3, height, width, 3, 3, 3, padding=(1, 1), groups=3, data="photo", filter=shown) for shown in SHOWN
@@ -59,8 +58,19 @@ def rows(names: Iterable[str]) -> Iterator[Row]:
             except Exception as error:  # of whatever kind: the others' pictures are drawn all the same
                 pictures[shown] = str(error) if isinstance(error, Skip) else f"{type(error).__name__}: {error}"
             else:
-                pictures[shown] = np.clip((output[0].transpose(1, 2, 0) + 1) / 2, 0, 1)
+                pictures[shown] = visible(output)
         yield Row(name, pictures)
+
+
+def photograph() -> np.ndarray:
+    """The photograph (1, 3, H, W) in [-1, 1], every fourth pixel of it. Raises Missing where it is not there."""
+    whole, _ = inputs.make(Problem(1, 3, 427, 640, 3, 3, 3, groups=3, data="photo", filter="identity"))
+    return np.ascontiguousarray(whole[:, :, ::STEP, ::STEP])
+
+
+def visible(output: np.ndarray) -> np.ndarray:
+    """The first image of an output as a picture (H, W, 3) in [0, 1]; what is darker or brighter is cut off."""
+    return np.clip((output[0].transpose(1, 2, 0) + 1) / 2, 0, 1)
 
 
 def draw(gallery: list[Row], path: Path) -> None:

@@ -1,4 +1,4 @@
-"""From a request to a picture: the gallery, curves of training, stages of preprocess; what is drawn is said in words."""
+"""From a request to a picture: gallery, shifts, curves, ladder, stages of preprocess; what is drawn is said in words."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any
 
 from benchmarks.errors import Skip
 from benchmarks.harness import cell
+from benchmarks.timing import threads
+from benchmarks.workloads import digits, eurosat
 
 EXPECTED = (ValueError, TypeError, LookupError, ImportError, MemoryError, OSError)
 
@@ -34,10 +36,16 @@ def gallery(settings: dict[str, Any], path: Path) -> None:
     gallery.draw(rows, path)
 
 
+def shifts(settings: dict[str, Any], path: Path) -> None:
+    """The photograph after every step of a convolution by shifted images."""
+    from benchmarks.pictures import shifts
+
+    shifts.draw(shifts.pictures(settings["filter"]), f"{settings['filter']} by scaled images that are shifted", path)
+
+
 def curves(settings: dict[str, Any], path: Path) -> None:
     """Loss and accuracy while training, by several implementations of train_step."""
     from benchmarks.pictures import curves
-    from benchmarks.workloads import digits
 
     functions, lacking = curves.loaded(settings["names"] or curves.SHOWN, settings["threads"])
     for name, reason in lacking.items():
@@ -45,17 +53,18 @@ def curves(settings: dict[str, Any], path: Path) -> None:
     if not functions:
         raise LookupError("none of the implementations can run here")
     found: list[curves.Curve] = []
-    for step, steps, made in curves.train(functions, *(settings[key] for key in ("network", "batch", "epochs"))):
+    wanted = [settings[key] for key in ("network", "batch", "epochs", "seeds")]
+    for step, steps, made in curves.train(functions, *wanted):
         print(f"\rstep {step} of {steps}", end="" if step < steps else "\n", flush=True)
         found = made
-    for curve in found:
-        ratio = curve.seconds[-1] / found[0].seconds[-1]
-        print(
-            f"{curve.name}: {curve.seconds[-1]:.3g} s, {ratio:.2f} times {found[0].name}; "
-            f"loss {curve.losses[-1]:.3g}, {curve.accuracies[-1]:.1%} of the test images named rightly"
-        )
-    title = f"the {settings['network']} network on {digits.load().name}, batches of {settings['batch']}"
-    curves.draw(found, f"{title}, {settings['threads']} thread{'s' * (settings['threads'] > 1)}", path)
+    for name, words in curves.in_words(found).items():
+        print(f"{name}: {words}")
+    data, counts = digits.load(), {key: settings[key] for key in ("epochs", "threads", "seeds")}
+    units = {"epochs": "pass", "threads": "thread", "seeds": "start"}
+    parts = [f'the "{settings["network"]}" network on {data.name}', f"batches of {settings['batch']}"]
+    parts += [f"{count} {units[key]}{('es' if key == 'epochs' else 's') * (count > 1)}" for key, count in counts.items()]
+    parts += [f"{min(len(data.test_labels), curves.MAX_TESTED)} test images"]
+    curves.draw(found, ", ".join(parts), path)
 
 
 def stages(settings: dict[str, Any], path: Path) -> None:
@@ -81,10 +90,74 @@ def stages(settings: dict[str, Any], path: Path) -> None:
     stages.draw(found, f"preprocess, h{frames.label.partition('h')[2]}: ms an image by stage, so many images at a time", path)
 
 
+def ladder(settings: dict[str, Any], path: Path) -> None:
+    """How long a step of training takes by each rung of Cython, and of it update, products and fill."""
+    from benchmarks.pictures import ladder
+    from benchmarks.pictures.watched import Watched
+
+    calls: dict[str, Callable[[], Any]] = {}
+    found: dict[str, Watched] = {}
+    for name in settings["names"] or ladder.RUNGS:
+        try:
+            calls |= ladder.prepare(name)
+        except Skip as skip:
+            print(f"{name}: {skip}", flush=True)
+    if not calls:
+        raise LookupError("none of the implementations can run here")
+    for i, steps in enumerate(ladder.measure(calls), 1):
+        found = steps
+        print(f"\rround {i} of {ladder.ROUNDS}", end="" if i < ladder.ROUNDS else "\n", flush=True)
+    for name, each in found.items():
+        parts = ", ".join(f"{part} {1e3 * seconds:.3g}" for part, seconds in each.parts.items())
+        print(
+            f"{name}: {1e3 * each.seconds:.3g} ms a step, {ladder.STEPS * each.seconds:,.0f} s for {ladder.STEPS:,} steps; "
+            f"watched ({each.cost:+.1%}): {parts}"
+        )
+    ladder.draw(found, f"train_step, {ladder.PROBLEM.label}, 1 thread: whole steps by what is compiled", path)
+
+
+def tile_sheet(settings: dict[str, Any], path: Path) -> None:
+    """Twenty-five tiles with the names of their classes."""
+    from benchmarks.pictures import tile_sheet
+
+    images, names = tile_sheet.chosen(settings["name"], settings["seed"])
+    tile_sheet.draw(images, names, f"{len(names)} tiles of {eurosat.source()}, read by {settings['name']}", path)
+
+
+def tile_curves(settings: dict[str, Any], path: Path) -> None:
+    """Loss and accuracy on both halves while ResNet-18 is trained on tiles, by several readers."""
+    from benchmarks.pictures import curves, tile_curves
+
+    functions, lacking = curves.loaded(settings["names"] or tile_curves.SHOWN, settings["threads"], "train_tiles")
+    for name, reason in lacking.items():
+        print(f"{name}: {reason}", flush=True)
+    if not functions:
+        raise LookupError("none of the implementations can run here")
+    found: list[tile_curves.Curve] = []
+    wanted = [settings[key] for key in ("tiles", "passes", "workers")]
+    for done, batches, made in tile_curves.train(functions, *wanted):
+        print(f"\rbatch {done} of {batches}", end="" if done < batches else "\n", flush=True)
+        found = made
+    for curve in found:
+        words = (
+            f"{half}: loss {curve.losses[half][-1]:.3g}, {curve.accuracies[half][-1]:.1%}" for half in tile_curves.HALVES
+        )
+        print(f"{curve.name}: {curve.seconds[-1]:.3g} s; {'; '.join(words)} named rightly")
+    parts = [f"ResNet-18 on 80 % of {settings['tiles']} tiles of {eurosat.source()}", f"batches of {tile_curves.BATCH}"]
+    parts += [f"threads: {settings['threads']}", f"processes that read: {settings['workers']}"]
+    tile_curves.draw(found, ", ".join(parts), path)
+
+
 PICTURES = {
     "gallery": Picture({"names": []}, gallery),
-    "curves": Picture({"names": [], "network": "convolutional", "batch": 100, "epochs": 20, "threads": 1}, curves),
+    "shifts": Picture({"filter": "emboss"}, shifts),
+    "curves": Picture({"names": [], "network": "text", **digits.schedule(), "seeds": 1, "threads": 1}, curves),
+    "ladder": Picture({"names": []}, ladder),
     "stages": Picture({"names": [], "problem": "n1h480w640y120x160s128"}, stages),
+    "tile_sheet": Picture({"name": "cpu.rasterio", "seed": 0}, tile_sheet),
+    "tile_curves": Picture(
+        {"names": [], "tiles": 1000, "passes": 2, "workers": 0, "threads": len(threads.cores())}, tile_curves
+    ),
 }
 
 
@@ -106,4 +179,4 @@ def draw(verb: str, request: dict[str, Any]) -> None:
         sys.exit(f"no {verb}: {text or type(error).__name__}")
     except KeyboardInterrupt:
         sys.exit(f"interrupted: no {verb} was drawn")
-    print(f"the {verb} is {path}" if verb == "gallery" else f"the {verb} are {path}")
+    print(f"the {verb.replace('_', ' ')} {'are' if verb.endswith('s') else 'is'} {path}")

@@ -7,15 +7,14 @@ library's profiler, sees when each begins and ends; what lies between them is "r
 from __future__ import annotations
 
 import cProfile
-import random
-import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 from benchmarks.harness import cell
+from benchmarks.pictures import watched
+from benchmarks.pictures.watched import Watched
 from benchmarks.workloads.jpegs import Frames
 
 STAGES = ("decode", "upload", "to_patch", "normalise", "convolve", "compute", "download", "finish", "paste")
@@ -23,7 +22,7 @@ REST = "rest"
 COUNTS = (1, 2, 4, 8, 16)  # images at a time
 SHOWN = (
     *("cpu.numpy_whole", "cpu.numpy", "cpu.numpy_batched", "cpu.opencv", "cpu.torch", "cpu.torch_batched"),
-    *("cpu.numba_fused", "cpu.cython_fused", "gpu.cupy", "gpu.cupy_batched"),
+    *("cpu.numba_fused", "cpu.cython_fused", "cpu.libjpeg_region", "gpu.cupy", "gpu.cupy_batched", "gpu.torch"),
 )
 ROUNDS = 15  # calls of each, in turn
 
@@ -49,24 +48,12 @@ def measure(calls: Mapping[tuple[str, int], Callable[[], Any]]) -> Iterator[list
 
     On one thread. What computes on a device waits for it at the end of that stage, so that transfers stand apart.
     """
-    seconds: dict[tuple[str, int], list[float]] = {place: [] for place in calls}
-    found: dict[tuple[str, int], list[dict[str, float]]] = {place: [] for place in calls}
-    order, turns = list(calls), random.Random(0)
-    for _ in range(ROUNDS):
-        for place in turns.sample(order, len(order)):
-            start = perf_counter()
-            calls[place]()
-            seconds[place].append(perf_counter() - start)
-            profile = cProfile.Profile()
-            profile.runcall(calls[place])
-            found[place].append(_stages(profile))
-        yield [_bar(place, seconds[place], found[place]) for place in calls]
+    for found in watched.measure(calls, _stages, ROUNDS):
+        yield [_bar(*place, each) for place, each in found.items()]
 
 
-def _bar(place: tuple[str, int], seconds: list[float], found: list[dict[str, float]]) -> Bar:
-    name, count = place
-    stages = {stage: statistics.median(each[stage] for each in found) / count for stage in found[0]}
-    return Bar(name, count, stages, statistics.median(seconds) / count)
+def _bar(name: str, count: int, found: Watched) -> Bar:
+    return Bar(name, count, {stage: seconds / count for stage, seconds in found.parts.items()}, found.seconds / count)
 
 
 def _stages(profile: cProfile.Profile) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""One step of Adam as a task: element-wise work in place on four arrays, limited by the memory."""
+"""One step of Adam as a task: element-wise work in place on four arrays, or on four for each layer, limited by the memory."""
 
 from __future__ import annotations
 
@@ -42,10 +42,44 @@ class Update:
     def label(self) -> str:
         return f"n{self.n}"
 
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The parameters of each array."""
+        return (self.n,)
+
+
+@dataclass(frozen=True)
+class ArrayUpdates:
+    """A step on several arrays, a call for each, as a trainer makes it. A label spells their sizes: n784000+1000."""
+
+    sizes: tuple[int, ...]
+    dtype: str = "float32"
+
+    @classmethod
+    def parse(cls, label: str) -> ArrayUpdates:
+        """Read a label. Raises ValueError that shows what one looks like."""
+        if re.fullmatch(r"n[1-9]\d*(\+[1-9]\d*)+", label) is None:
+            raise ValueError(f"{label!r} is not a step's label; one looks like n784000+1000, for a weight and its bias")
+        return cls(tuple(map(int, label[1:].split("+"))))
+
+    @property
+    def n(self) -> int:
+        return sum(self.sizes)
+
+    @property
+    def label(self) -> str:
+        return f"n{'+'.join(map(str, self.sizes))}"
+
 
 # All parameters of networks as one array: the perceptron 784-1000-1000-10; Howard et al., MobileNets, arXiv 1704.04861;
-# He et al., Deep residual learning for image recognition, arXiv 1512.03385.
-NAMED = {"mnist-perceptron": Update(1_796_010), "mobilenet": Update(4_231_976), "resnet50": Update(25_557_032)}
+# He et al., Deep residual learning for image recognition, arXiv 1512.03385. The perceptron's as its trainer has them, too:
+# weight and bias of each layer.
+NAMED: dict[str, Update | ArrayUpdates] = {
+    "mnist-perceptron": Update(1_796_010),
+    "mobilenet": Update(4_231_976),
+    "resnet50": Update(25_557_032),
+    "mnist-perceptron-arrays": ArrayUpdates((784_000, 1000, 1_000_000, 1000, 10_000, 10)),
+}
 
 
 class AdamStep(Task):
@@ -53,15 +87,15 @@ class AdamStep(Task):
 
     baseline = "cpu.torch_fused"
 
-    def __init__(self, operation: str, problem: Update) -> None:
+    def __init__(self, operation: str, problem: Update | ArrayUpdates) -> None:
         self.operation, self.problem = operation, problem
 
     @staticmethod
-    def parse(label: str) -> Update:
-        return Update.parse(label)
+    def parse(label: str) -> Update | ArrayUpdates:
+        return ArrayUpdates.parse(label) if "+" in label else Update.parse(label)
 
     @classmethod
-    def find(cls, text: str) -> Update:
+    def find(cls, text: str) -> Update | ArrayUpdates:
         """A step by its label, or by its network's name. Raises LookupError."""
         return NAMED.get(text) or super().find(text)
 
@@ -98,6 +132,7 @@ class AdamStep(Task):
 
     def check(self, function: Any, pools: dict[str, int]) -> PreparedCell:
         """See Task. Each cell has copies of its own, since a call changes them; they are judged, not what is returned.
+        Of several arrays, the cell's call makes one step on each.
 
         After timing, the cell's verify looks whether they are finite still, and at one more step from the beginning with
         the gradient negated.
@@ -110,8 +145,8 @@ class AdamStep(Task):
         self._judge(function, arrays, self.arrays[1])
 
         def verify(last: Any) -> dict[str, Any]:
-            for name, array in zip(ARRAYS, arrays, strict=True):
-                if not np.isfinite(function.to_numpy(array)).all():
+            for name, array in _whole(function, arrays).items():
+                if not np.isfinite(array).all():
                     raise WrongAnswer(f"{name} is not finite after all steps")
             negated = -self.arrays[1]
             fresh, again = self._start(function, negated)
@@ -132,19 +167,29 @@ class AdamStep(Task):
     def restore(self) -> None:
         """Nothing: implementations are given copies of these arrays."""
 
-    def _start(self, function: Any, gradient: np.ndarray) -> tuple[list[Any], Callable[[], Any]]:
-        """Copies of the arrays where the implementation works, and a call that makes one step on them."""
+    def _start(self, function: Any, gradient: np.ndarray) -> tuple[list[list[Any]], Callable[[], Any]]:
+        """Copies of the arrays where the implementation works, four for each size, and a call that makes one step on them."""
         parameter, _, exp_avg, exp_avg_sq = self.arrays
-        copies = [function.to_device(array.copy()) for array in (parameter, gradient, exp_avg, exp_avg_sq)]
-        return copies, functools.partial(function, *copies, STEP)
+        ends = np.cumsum(self.problem.sizes)[:-1]
+        split = zip(*(np.split(array, ends) for array in (parameter, gradient, exp_avg, exp_avg_sq)), strict=True)
+        copies = [[function.to_device(array.copy()) for array in four] for four in split]
+        if len(copies) == 1:
+            return copies, functools.partial(function, *copies[0], STEP)
 
-    def _judge(self, function: Any, arrays: list[Any], gradient: np.ndarray) -> dict[str, float]:
+        def call() -> None:
+            for four in copies:
+                function(*four, STEP)
+
+        return copies, call
+
+    def _judge(self, function: Any, arrays: list[list[Any]], gradient: np.ndarray) -> dict[str, float]:
         """Compare the arrays after one step with its definition in float64; raise WrongAnswer or return the errors."""
-        found = dict(zip(ARRAYS, map(function.to_numpy, arrays), strict=True))
+        found = _whole(function, arrays)
         if not np.array_equal(found.pop("gradient"), gradient):
             raise WrongAnswer("it changed the gradient")
         parameter, _, exp_avg, exp_avg_sq = self.arrays
-        places = _places(self.problem.n)
+        starts = np.cumsum((0, *self.problem.sizes))
+        places = np.concatenate([start + _places(size) for start, size in zip(starts, self.problem.sizes, strict=False)])
         before = (array[places].astype(np.float64) for array in (parameter, gradient, exp_avg, exp_avg_sq))
         relative, worst = 0.0, 0.0
         for (name, (expected, magnitude)), array in zip(_step(*before).items(), found.values(), strict=True):
@@ -163,6 +208,12 @@ class AdamStep(Task):
             relative = max(relative, float(np.linalg.norm(difference)) / norm if norm else 0.0)
             worst = max(worst, float(ratios[at]))
         return {"relative_l2": relative, "worst": worst}
+
+
+def _whole(function: Any, arrays: list[list[Any]]) -> dict[str, np.ndarray]:
+    """The arrays of all sizes by name, each as one NumPy array."""
+    parts = zip(*arrays, strict=True)
+    return {name: np.concatenate(list(map(function.to_numpy, part))) for name, part in zip(ARRAYS, parts, strict=True)}
 
 
 def _places(n: int) -> np.ndarray:

@@ -19,6 +19,7 @@ import numpy as np
 from benchmarks.errors import Missing
 
 SIDE = 28
+MEAN, STD = 0.1307, 0.3081  # of the pixels of MNIST's training images from 0 to 1
 FILES = {
     "images": "train-images-idx3-ubyte",
     "labels": "train-labels-idx1-ubyte",
@@ -36,6 +37,11 @@ class Digits(NamedTuple):
     test_images: np.ndarray
     test_labels: np.ndarray
     name: str
+
+
+def schedule() -> dict[str, int]:
+    """How the text's network is trained: its batches and passes on MNIST, and as many steps on the small digits."""
+    return {"batch": 1000, "epochs": 5} if os.environ.get("CONVBENCH_MNIST") else {"batch": 100, "epochs": 20}
 
 
 @functools.cache
@@ -66,6 +72,11 @@ def batch(n: int) -> tuple[np.ndarray, np.ndarray]:
     digits = load()
     places = np.arange(n) % len(digits.labels)
     return digits.images[places], digits.labels[places]
+
+
+def normalised(images: np.ndarray) -> np.ndarray:
+    """Images from 0 to 1 by MNIST's mean and standard deviation, as networks on it are usually shown them."""
+    return (images - np.float32(MEAN)) / np.float32(STD)
 
 
 def _scaled(images: np.ndarray, white: float) -> np.ndarray:

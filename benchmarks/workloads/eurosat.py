@@ -7,10 +7,11 @@ pixels in uint16, not compressed, a pixel's bands side by side. CONVBENCH_EUROSA
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import secrets
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -34,6 +35,41 @@ GEOTIFF = (
 )
 
 
+class Labelled(NamedTuple):
+    """Tiles in turn of each class, the class of each as its place among the names (N,) in int64, and the names."""
+
+    tiles: list[Path]
+    labels: np.ndarray
+    names: tuple[str, ...]
+
+
+def labelled(count: int) -> Labelled:
+    """The first `count` tiles in turn of each class, which is the name of their folder.
+
+    Raises ValueError where the folder that CONVBENCH_EUROSAT names has too few tiles or not ten classes.
+    """
+    found = tiles(count)
+    if folder := os.environ.get("CONVBENCH_EUROSAT"):
+        by_class = [list(group) for _, group in itertools.groupby(find(folder), lambda path: path.parent)]
+        if len(by_class) != len(CLASSES):
+            raise ValueError(
+                f"folder {folder}, which CONVBENCH_EUROSAT names, holds tiles in {len(by_class)} folders, not {len(CLASSES)}"
+            )
+        turns = itertools.chain.from_iterable(itertools.zip_longest(*by_class))
+        found = list(itertools.islice(filter(None, turns), count))
+    names = sorted({path.parent.name for path in found})
+    return Labelled(found, np.array([names.index(path.parent.name) for path in found]), tuple(names))
+
+
+def split(labels: np.ndarray, tested: float = 0.2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """The places of the tiles to train on and to test by, drawn at random from each class alone (stratified), sorted."""
+    random = np.random.default_rng(seed)
+    drawn = [random.permutation(np.flatnonzero(labels == label)) for label in np.unique(labels)]
+    counts = [round(tested * len(places)) for places in drawn]
+    test = np.concatenate([places[:count] for places, count in zip(drawn, counts, strict=True)])
+    return np.setdiff1d(np.arange(len(labels)), test), np.sort(test)
+
+
 def tiles(count: int, seed: int = 0) -> list[Path]:
     """The first `count` tiles of EuroSAT by name, where CONVBENCH_EUROSAT names its folder; otherwise of those that are made.
 
@@ -47,6 +83,11 @@ def tiles(count: int, seed: int = 0) -> list[Path]:
     # The name holds what the tiles depend on, so that they are never stale.
     source = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16]
     return make(cache_folder() / f"tiles-{source}-{seed}", count, seed)
+
+
+def source() -> str:
+    """Whose tiles these are, for titles."""
+    return "EuroSAT" if os.environ.get("CONVBENCH_EUROSAT") else "a made set in the place of EuroSAT"
 
 
 def find(folder: str | os.PathLike[str]) -> list[Path]:

@@ -59,6 +59,14 @@ class Frames:
         numbers = self.n, self.height, self.width, self.region_height, self.region_width, self.size
         return "".join(f"{key}{number}" for key, number in zip("nhwyxs", numbers, strict=True))
 
+    def images(self) -> list[bytes]:
+        """The JPEGs. Raises Missing."""
+        return jpegs(self)
+
+    def places(self) -> list[tuple[int, int, int, int]]:
+        """The region of each: top, left, height and width."""
+        return regions(self)
+
 
 class Preprocess(Task):
     """preprocess(jpegs, regions, weight, threshold): a region of each image convolved, and what is above the threshold."""
@@ -75,7 +83,7 @@ class Preprocess(Task):
     @functools.cached_property
     def arrays(self) -> tuple[Any, ...]:
         """JPEGs and regions; what is called has the weight and the threshold besides. Raises Missing."""
-        return jpegs(self.problem), regions(self.problem)
+        return self.problem.images(), self.problem.places()
 
     def describe(self) -> dict[str, Any]:
         """FLOPs: of the convolution alone. Bytes: the regions' pixels read, and the masks written."""
@@ -167,7 +175,7 @@ class Preprocess(Task):
         images, places = self.arrays
         found = []
         for jpeg, region in zip(images, places, strict=True):
-            pixels = np.asarray(Image.open(io.BytesIO(jpeg)).convert("RGB"), np.float64)
+            pixels = np.asarray(Image.open(io.BytesIO(jpeg)).convert("RGB"))
             found.append(reference(pixels, region, self.problem.size))
         return found
 
@@ -207,7 +215,7 @@ def reference(pixels: np.ndarray, region: tuple[int, int, int, int], size: int) 
     top, left, height, width = region
     longest = max(height, width)
     rows, columns = (max(1, int(side * size / longest + 0.5)) for side in (height, width))
-    crop = pixels[top : top + height, left : left + width]
+    crop = pixels[top : top + height, left : left + width].astype(np.float64)
     # Interpolation as a product with a matrix for each axis.
     matrices = _interpolation(height, rows), _interpolation(width, columns)
     part = np.einsum("yh,hwc,xw->cyx", matrices[0], crop, matrices[1], optimize=True)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import math
 import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,11 +31,19 @@ ROUNDINGS = 4.0  # of a value: one quotient, and the constant it may be a produc
 
 @dataclass(frozen=True)
 class Batch:
-    """n tiles of 13 bands and 64x64 pixels. A label spells them: n32b13h64w64. workers: None for as many as threads."""
+    """n tiles of 13 bands and 64x64 pixels. A label spells them: n32b13h64w64. workers: None for as many as threads.
+
+    size: bands, height and width. bands: those that are read, numbered from 1. keywords: what read_batch is called with
+    beside the paths and workers. compression: the tiles'.
+    """
 
     n: int
     workers: int | None = None
     dtype: str = "float32"
+    size: ClassVar[tuple[int, int, int]] = (eurosat.BANDS, eurosat.SIDE, eurosat.SIDE)
+    bands: ClassVar[tuple[int, ...]] = BANDS
+    keywords: ClassVar[dict[str, Any]] = {}
+    compression: ClassVar[str] = "none"
 
     @classmethod
     def parse(cls, label: str) -> Batch:
@@ -46,6 +55,20 @@ class Batch:
     @property
     def label(self) -> str:
         return f"n{self.n}b{eurosat.BANDS}h{eurosat.SIDE}w{eurosat.SIDE}"
+
+    def every(self) -> list[Path]:
+        """All tiles, so that no batch finds others packed than those it reads. Raises Missing where they cannot be had."""
+        try:
+            found = eurosat.tiles(MAX_TILES + 1)
+        except ValueError as error:
+            raise Missing(str(error)) from error
+        if not os.environ.get("CONVBENCH_EUROSAT"):
+            _pack(found)
+        return found
+
+    def values(self, every: Sequence[Path], i: int) -> np.ndarray:
+        """What a batch must hold of tile i, (bands, height, width) in float64."""
+        return values(every, i)
 
 
 class ReadBatch(Task):
@@ -62,14 +85,7 @@ class ReadBatch(Task):
 
     @functools.cached_property
     def _every(self) -> list[Path]:
-        """All tiles, so that no batch finds others packed than those it reads. Raises Missing where they cannot be had."""
-        try:
-            found = eurosat.tiles(MAX_TILES + 1)
-        except ValueError as error:
-            raise Missing(str(error)) from error
-        if not os.environ.get("CONVBENCH_EUROSAT"):
-            _pack(found)
-        return found
+        return self.problem.every()
 
     @property
     def arrays(self) -> tuple[Any, ...]:
@@ -77,13 +93,12 @@ class ReadBatch(Task):
         return (self._paths(0),)
 
     def describe(self) -> dict[str, Any]:
-        """Bytes: the pixels of three bands read, and as many values written."""
-        values = self.problem.n * len(BANDS) * eurosat.SIDE**2
+        """Bytes: the pixels of the bands read, two bytes each, and as many values written."""
         return {
             "label": self.problem.label,
-            "output": [self.problem.n, len(BANDS), eurosat.SIDE, eurosat.SIDE],
-            "flops": 3 * values,  # a quotient and two comparisons
-            "bytes": values * (2 + 4),
+            "output": list(self._shape),
+            "flops": 3 * math.prod(self._shape),  # a quotient and two comparisons
+            "bytes": math.prod(self._shape) * (2 + 4),
             "dtype": self.problem.dtype,
         }
 
@@ -91,8 +106,10 @@ class ReadBatch(Task):
         return {"outputs": (self.problem.n, "tiles")}
 
     def unsupported(self, function: Any) -> str | None:
-        shape = self.problem.n, eurosat.BANDS, eurosat.SIDE, eurosat.SIDE
-        return function.unsupported(shape, BANDS, SCALE, self.problem.workers or 1)
+        shape = self.problem.n, *self.problem.size
+        # Commits from before compressed tiles are not asked about them.
+        more = {"compression": self.problem.compression} if self.problem.compression != "none" else {}
+        return function.unsupported(shape, self.problem.bands, SCALE, self.problem.workers or 1, **more)
 
     def recall(self) -> None:
         """Only the tiles are kept: what they hold is known from how they are made."""
@@ -100,7 +117,7 @@ class ReadBatch(Task):
 
     def check(self, function: Any, pools: dict[str, int]) -> PreparedCell:
         """See Task. After timing, verify looks at the last timed batch, and at another that begins with the second tile."""
-        read = functools.partial(function, workers=self.problem.workers or max(pools.values()))
+        read = functools.partial(function, **self.problem.keywords, workers=self.problem.workers or max(pools.values()))
         paths = self._paths(0)
         start = perf_counter()
         try:
@@ -126,30 +143,36 @@ class ReadBatch(Task):
     def restore(self) -> None:
         """Nothing: tiles are not written to."""
 
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        """Of the batch."""
+        return self.problem.n, len(self.problem.bands), *self.problem.size[1:]
+
     def _paths(self, first: int) -> list[str]:
-        return list(map(str, self._every[first : first + self.problem.n]))
+        """Those of a batch that begins with so many tiles left out, which come last where there are no others."""
+        return [str(self._every[(first + i) % len(self._every)]) for i in range(self.problem.n)]
 
     def _judge(self, output: Any, first: int) -> dict[str, float]:
         """Compare a batch with what its tiles hold; raise WrongAnswer or return the errors."""
-        n, side = self.problem.n, eurosat.SIDE
-        shape = n, len(BANDS), side, side
+        n, bands, shape = self.problem.n, self.problem.bands, self._shape
         if not isinstance(output, np.ndarray) or output.shape != shape or output.dtype != np.float32:
             found = getattr(output, "shape", None), str(getattr(output, "dtype", type(output).__name__))
             raise WrongAnswer(f"the batch has shape {found[0]} and dtype {found[1]}, not {shape} and float32")
         places = np.unique([0, n - 1, *np.random.default_rng(0).integers(0, n, COMPARED)])
-        expected = np.stack([_values(self._every, first + place) for place in places])
+        count = len(self._every)
+        expected = np.stack([self.problem.values(self._every, (first + place) % count) for place in places])
         difference = np.abs(output[places] - expected)
         ratios = difference / (ROUNDINGS * oracle.UNIT["float32"] * np.maximum(expected, oracle.UNIT["float32"]))
         if not (ratios <= 1).all():
             tile, band, y, x = np.unravel_index(int(np.argmax(np.where(np.isnan(ratios), np.inf, ratios))), ratios.shape)
             raise WrongAnswer(
-                f"tile {int(places[tile])}, band {BANDS[band]}, y={int(y)}, x={int(x)} is "
+                f"tile {int(places[tile])}, band {bands[band]}, y={int(y)}, x={int(x)} is "
                 f"{output[places[tile], band, y, x]:.7g}, not {expected[tile, band, y, x]:.7g}"
             )
         if not (np.isfinite(output).all() and output.min() >= 0 and output.max() <= 1):
             raise WrongAnswer("the batch has values outside 0..1")
         return {
-            "relative_l2": float(np.linalg.norm(difference) / np.linalg.norm(expected)),
+            "relative_l2": float(np.linalg.norm(difference) / (np.linalg.norm(expected) or 1)),  # of tiles that are black
             "worst": float(ratios.max()),
         }
 
@@ -197,7 +220,7 @@ def _drop(path: str) -> None:
         os.close(file)
 
 
-def _values(every: Sequence[Path], i: int) -> np.ndarray:
+def values(every: Sequence[str | Path], i: int) -> np.ndarray:
     """What a batch must hold of tile i, (3, 64, 64) in float64."""
     if os.environ.get("CONVBENCH_EUROSAT"):
         import tifffile  # here, because asv imports every file of the suite

@@ -1,28 +1,19 @@
-"""The one place where the arguments of preprocess are checked, and where it is said what is wrong with a JPEG."""
+"""The one place where the arguments of preprocess are checked; those that decode_jpeg has too are checked there."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import index
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from impls import checks
-from impls.preprocess.jpeg import BadImage, shape
+from impls.decode_jpeg.arguments import Region, require_inside, require_jpegs, require_regions, require_sizes
 
 # Of ImageNet's pixels from 0 to 1, red, green and blue: https://docs.pytorch.org/vision/stable/models.html
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 MAX_SIZE = 4096  # pixels of a patch's side
-
-
-class Region(NamedTuple):
-    """A rectangle of an image, in pixels."""
-
-    top: int
-    left: int
-    height: int
-    width: int
 
 
 def checker(arrays: str, limits: Mapping[str, Any], unchecked: Callable[..., Any] = checks.together) -> Callable[..., Any]:
@@ -44,9 +35,9 @@ def checker(arrays: str, limits: Mapping[str, Any], unchecked: Callable[..., Any
         mean: Sequence[float] = MEAN,
         std: Sequence[float] = STD,
     ) -> Any:
-        images = _jpegs(jpegs)
+        images = require_jpegs(jpegs)
         kernel = _weight(weight)
-        found = _regions(regions, images)
+        found = require_regions(regions, require_sizes(images))
         if limits and (reason := checks.outside(limits, {"kernel": kernel.shape[2:], "dtype": "float32"})):
             raise NotImplementedError(reason)
         below = _triple("std", std)
@@ -71,7 +62,7 @@ def unsupported(
     """
     checks.dtype_name(dtype, ("float32",))
     _size(size)
-    _require_inside(0, Region(0, 0, *region_shape), image_shape)
+    require_inside(0, Region(0, 0, *region_shape), image_shape)
     return checks.outside(limits, {"kernel": tuple(kernel), "dtype": "float32"})
 
 
@@ -80,43 +71,6 @@ def fit(region: Region, size: int) -> tuple[int, int]:
     longest = max(region.height, region.width)
     height, width = ((2 * side * size + longest) // (2 * longest) for side in (region.height, region.width))
     return max(1, height), max(1, width)
-
-
-def _jpegs(jpegs: Any) -> list[bytes]:
-    if isinstance(jpegs, (bytes, bytearray, str)) or not isinstance(jpegs, Sequence):
-        raise TypeError(f"jpegs must be a list of bytes, not {type(jpegs).__name__}")
-    if not len(jpegs):
-        raise ValueError("jpegs is empty; a batch has at least one image")
-    for i, jpeg in enumerate(jpegs):
-        if not isinstance(jpeg, (bytes, bytearray)):
-            raise TypeError(f"jpegs[{i}] must be the bytes of a JPEG, not {type(jpeg).__name__}")
-    return [bytes(jpeg) for jpeg in jpegs]
-
-
-def _regions(regions: Any, jpegs: list[bytes]) -> list[Region]:
-    try:
-        found = [Region(*map(index, region)) for region in regions]
-    except TypeError:
-        raise TypeError("regions must be rows of four integers: top, left, height, width") from None
-    if len(found) != len(jpegs):
-        raise ValueError(f"regions must have a row for each of the {len(jpegs)} images, not {len(found)}")
-    for i, (region, jpeg) in enumerate(zip(found, jpegs, strict=True)):
-        try:
-            _require_inside(i, region, shape(jpeg))
-        except BadImage as error:
-            raise BadImage(f"jpegs[{i}] {error}") from None
-    return found
-
-
-def _require_inside(i: int, region: Region, image: tuple[int, int]) -> None:
-    if min(region.height, region.width) < 1:
-        raise ValueError(f"regions[{i}] must hold at least one pixel, not {region.height} x {region.width}")
-    bottom, right = region.top + region.height, region.left + region.width
-    if min(region.top, region.left) < 0 or bottom > image[0] or right > image[1]:
-        raise ValueError(
-            f"regions[{i}], rows {region.top} to {bottom} and columns {region.left} to {right}, lies outside its image of "
-            f"{image[0]} x {image[1]} pixels"
-        )
 
 
 def _weight(weight: Any) -> np.ndarray:

@@ -56,7 +56,7 @@ def checker(arrays: str, limits: Mapping[str, Any], unchecked: Callable[..., Any
     def read_batch(
         tiles: Sequence[str | os.PathLike[str]], bands: Sequence[int] = BANDS, scale: float = SCALE, workers: int = 1
     ) -> tuple[list[str], tuple[int, ...], float, int]:
-        return unchecked(_paths(tiles), _bands(bands), _scale(scale), _workers(workers))
+        return unchecked(paths(tiles), _bands(bands), _scale(scale), _workers(workers))
 
     return read_batch  # by this name, Python's own message about a missing argument names the operation
 
@@ -154,7 +154,7 @@ def _unreadable(path: str) -> Exception:
     return damaged(path)
 
 
-def _paths(tiles: Any) -> list[str]:
+def paths(tiles: Any) -> list[str]:
     if isinstance(tiles, (str, bytes, os.PathLike)) or not isinstance(tiles, Sequence):
         raise TypeError(f"tiles must be a list of paths, not {type(tiles).__name__}")
     if not tiles:

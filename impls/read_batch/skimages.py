@@ -27,17 +27,17 @@ PROGRAMS = re.compile(rb"[^!-~]*(SI\.|PerkinElmer|Philips|ScanOutputManager)|.*V
 def pixels(path: str) -> tuple[np.ndarray, int, TileFormat]:
     """A tile as skimage.io gives it, the axis that holds its bands, and its format.
 
-    Raises what tiff.check() and skimage do, and NotImplementedError where skimage.io would not read the tile alone, or its
-    array would not show the axis; callers go through arguments.named().
+    Raises what tiff.check_file() and skimage do, and NotImplementedError where skimage.io would not read the tile alone, or
+    its array would not show the axis; callers go through arguments.named().
     """
-    found = tiff.check(path, (DESCRIPTION, SOFTWARE))
-    require_compression(found.compression, "none", "deflate")
-    bands, height, width = found.bands, found.height, found.width
-    if not evident(bands, height, width):
-        raise NotImplementedError("axes=ambiguous: only axes=evident is supported")
-    path = tiff.local(path)
-    _require_alone(path, found)
-    array = imread(path)
+    with tiff.Tile(path) as tile:
+        found = tiff.check_file(tile, (DESCRIPTION, SOFTWARE))
+        require_compression(found.compression, "none", "deflate")
+        bands, height, width = found.bands, found.height, found.width
+        if not evident(bands, height, width):
+            raise NotImplementedError("axes=ambiguous: only axes=evident is supported")
+        _require_alone(path, found)
+        array = imread(tile)
     axis = {(bands, height, width): 0, (height, width, bands): 2}[array.shape]
     return array, axis, TileFormat(bands, height, width, array.dtype.name)
 

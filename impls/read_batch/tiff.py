@@ -4,11 +4,12 @@ Adobe, TIFF Revision 6.0, 1992: sections 2 (structure), 7 (strips), 8 (baseline 
 BigTIFF: https://libtiff.gitlab.io/libtiff/specification/bigtiff.html
 
 Libraries make room for what a file claims. Here each claim is held against the bytes that the file has, before a library
-opens it and before anything is allocated.
+reads it and before anything is allocated.
 """
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 from operator import add, lt
@@ -160,24 +161,40 @@ class _File:
 _known: dict[tuple[tuple[int, ...], bool], tuple[Image, Parts]] = {}  # of the last file: most of a batch are alike
 
 
+class Tile(io.BufferedReader):
+    """A file that is open for its check and for the library that reads it then, so that it is opened once.
+
+    skimage.io tells formats apart by how a name ends, and asks a file for nothing but lower().
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(io.FileIO(path, opener=lambda path, _: os.open(path, READ)))
+
+    def lower(self) -> str:
+        return self.path.lower()
+
+
 def check(path: str, texts: tuple[int, ...] = (), all_directories: bool = False) -> Image:
-    """Hold what a file claims against its bytes, before a library opens it.
+    """check_file() of a file that is opened for that alone."""
+    with Tile(path) as file:
+        return check_file(file, texts, all_directories)
+
+
+def check_file(tile: Tile, texts: tuple[int, ...] = (), all_directories: bool = False) -> Image:
+    """Hold what a file claims against its bytes, before a library reads it.
 
     texts: tags whose values are wanted as bytes. all_directories: whether the library reads the directories behind the first.
     Raises NotImplementedError for what no implementation reads, and OSError, ValueError or KeyError for what is no regular
     file or no whole TIFF; callers go through arguments.named().
     """
-    opened = os.open(path, READ)
-    try:
-        file = _File(opened)
-        image, parts = _known.get((texts, all_directories), (None, None))
-        if image is None or not file.says(image.header, image.size):
-            image, parts = _image(file, texts, all_directories), None
-        if parts is None or not file.says(parts.header, parts.size):
-            _known[texts, all_directories] = image, _parts(file, image)
-        return image
-    finally:
-        os.close(opened)
+    file = _File(tile.fileno())
+    image, parts = _known.get((texts, all_directories), (None, None))
+    if image is None or not file.says(image.header, image.size):
+        image, parts = _image(file, texts, all_directories), None
+    if parts is None or not file.says(parts.header, parts.size):
+        _known[texts, all_directories] = image, _parts(file, image)
+    return image
 
 
 def local(path: str) -> str:

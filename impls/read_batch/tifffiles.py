@@ -19,11 +19,13 @@ PLAIN = {"is_lsm": False, "is_ndpi": False, "is_scanimage": False}
 def pixels(path: str) -> np.ndarray:
     """A tile as an array (bands, height, width), which is a view where a pixel's bands lie side by side in the file.
 
-    Raises what tiff.check() and tifffile do; callers go through arguments.named().
+    Raises what tiff.check_file() and tifffile do; callers go through arguments.named().
     """
-    require_compression(tiff.check(path).compression, "none", "deflate")  # the others take one more library, imagecodecs
-    with tifffile.TiffFile(path, **PLAIN) as file:
-        array = file.pages.first.asarray(squeeze=False, maxworkers=1)
+    with tiff.Tile(path) as tile:
+        # Other ones take one more library, imagecodecs.
+        require_compression(tiff.check_file(tile).compression, "none", "deflate")
+        with tifffile.TiffFile(tile, **PLAIN) as file:
+            array = file.pages.first.asarray(squeeze=False, maxworkers=1)
     # (separate bands, depth, height, width, bands side by side)
     return array[:, 0, :, :, 0] if array.shape[4] == 1 else array[0, 0].transpose(2, 0, 1)
 

@@ -16,8 +16,8 @@ LISTS = ("parameters", "exp_avg", "exp_avg_sq")
 
 def checker(arrays: str, limits: Mapping[str, Any], unchecked: Callable[..., Any] = checks.together) -> Callable[..., Any]:
     """Make the check for one implementation, which calls `unchecked` with train_step's arguments, lists as lists."""
-    if arrays != "numpy":
-        raise ValueError(f'arrays must be "numpy": train_step takes NumPy arrays, not those of {arrays}')
+    if arrays not in ("numpy", "torch"):
+        raise ValueError(f'arrays must be "numpy" or "torch": train_step does not take those of {arrays}')
     checks.require_limits(limits, "network", "dtype")
 
     def train_step(
@@ -34,21 +34,16 @@ def checker(arrays: str, limits: Mapping[str, Any], unchecked: Callable[..., Any
         lists = dict(zip(LISTS, (list(parameters), list(exp_avg), list(exp_avg_sq)), strict=True))
         for name, given in lists.items():
             for i, array in enumerate(given):
-                checks.require_arrays("numpy", **{f"{name}[{i}]": array})
-                if array.dtype != np.float32:
-                    raise TypeError(f"{name}[{i}] must be float32, not {array.dtype}")
-                if not (array.flags.c_contiguous and array.flags.writeable):
-                    wrong = "read-only" if array.flags.c_contiguous else "not contiguous in memory, in C order"
-                    raise ValueError(f"{name}[{i}] is updated in place, and this array is {wrong}")
-            if (found := tuple(array.shape for array in given)) != expected:
+                _require_parameter(arrays, f"{name}[{i}]", array)
+            if (found := tuple(tuple(array.shape) for array in given)) != expected:
                 raise ValueError(f"{name} of the {network} network must have shapes {expected}, not {found}")
         every = [(f"{name}[{i}]", array) for name, given in lists.items() for i, array in enumerate(given)]
-        checks.require_no_overlap((array.ctypes.data, array.nbytes, name) for name, array in every)
-        _require_images(images, labels)
+        checks.require_no_overlap((_place(arrays, array), array.nbytes, name) for name, array in every)
+        _require_images(arrays, images, labels)
+        step, lr, *_ = adam.numbers(step, lr)
         if limits and (reason := checks.outside(limits, {"network": network, "dtype": "float32"})):
             raise NotImplementedError(reason)
-        step, lr, *_ = adam.numbers(step, lr)
-        return unchecked(network, *lists.values(), np.ascontiguousarray(images), np.ascontiguousarray(labels), step, lr)
+        return unchecked(network, *lists.values(), *(_contiguous(arrays, each) for each in (images, labels)), step, lr)
 
     return train_step  # by this name, Python's own message about a missing argument names the operation
 
@@ -67,23 +62,50 @@ def shapes(network: str) -> tuple[tuple[int, ...], ...]:
     return SHAPES[network]
 
 
-def _require_images(images: Any, labels: Any) -> None:
-    checks.require_arrays("numpy", images=images, labels=labels)
-    if images.dtype != np.float32 or labels.dtype != np.int64:
-        raise TypeError(f"images must be float32 and labels int64, not {images.dtype} and {labels.dtype}")
-    if images.shape[1:] != (1, SIDE, SIDE) or not len(images):
-        raise ValueError(f"images must have shape (N, 1, {SIDE}, {SIDE}) and hold at least one, not {images.shape}")
-    if labels.shape != (len(images),):
-        raise ValueError(f"labels must have shape {(len(images),)}, one for each image, not {labels.shape}")
-    if labels.min() < 0 or labels.max() >= CLASSES:
-        raise ValueError(f"labels must be from 0 to {CLASSES - 1}, not {labels.min()} to {labels.max()}")
+def _require_parameter(owner: str, name: str, array: Any) -> None:
+    """Raise TypeError or ValueError for what cannot be updated in place."""
+    checks.require_arrays(owner, **{name: array})
+    if (dtype := _dtype(array)) != "float32":
+        raise TypeError(f"{name} must be float32, not {dtype}")
+    whole = array.is_contiguous() if owner == "torch" else array.flags.c_contiguous
+    if not whole or (owner == "numpy" and not array.flags.writeable):
+        wrong = "read-only" if whole else "not contiguous in memory, in C order"
+        raise ValueError(f"{name} is updated in place, and this array is {wrong}")
+
+
+def _require_images(owner: str, images: Any, labels: Any) -> None:
+    checks.require_arrays(owner, images=images, labels=labels)
+    if (found := (_dtype(images), _dtype(labels))) != ("float32", "int64"):
+        raise TypeError("images must be float32 and labels int64, not {} and {}".format(*found))
+    shape, count = tuple(images.shape), tuple(labels.shape)
+    if shape[1:] != (1, SIDE, SIDE) or not len(images):
+        raise ValueError(f"images must have shape (N, 1, {SIDE}, {SIDE}) and hold at least one, not {shape}")
+    if count != (len(images),):
+        raise ValueError(f"labels must have shape {(len(images),)}, one for each image, not {count}")
+    # On a device this waits for it, and one that met another label there would be lost to the process.
+    first, last = int(labels.min()), int(labels.max())
+    if first < 0 or last >= CLASSES:
+        raise ValueError(f"labels must be from 0 to {CLASSES - 1}, not {first} to {last}")
+
+
+def _dtype(array: Any) -> str:
+    """The dtype's name, which torch's begin with its own."""
+    return str(array.dtype).removeprefix("torch.")
+
+
+def _place(owner: str, array: Any) -> int:
+    """Where an array's memory begins."""
+    return array.data_ptr() if owner == "torch" else array.ctypes.data
+
+
+def _contiguous(owner: str, array: Any) -> Any:
+    return array.contiguous() if owner == "torch" else np.ascontiguousarray(array)
 
 
 # Of weights and biases, in the order of impls/train_step/networks.py.
+CONVOLUTIONS = ((3, 1, 3, 3), (3,), (3, 3, 3, 3), (3,), (6, 3, 3, 3), (6,), (6, 6, 3, 3), (6,))
 SHAPES: dict[str, tuple[tuple[int, ...], ...]] = {
     "perceptron": ((1000, 784), (1000,), (1000, 1000), (1000,), (10, 1000), (10,)),
-    "convolutional": (
-        *((3, 1, 3, 3), (3,), (3, 3, 3, 3), (3,), (6, 3, 3, 3), (6,), (6, 6, 3, 3), (6,)),
-        *((50, 96), (50,), (10, 50), (10,)),
-    ),
+    "convolutional": (*CONVOLUTIONS, (50, 96), (50,), (10, 50), (10,)),
+    "text": (*CONVOLUTIONS, (30, 96), (30,), (10, 30), (10,)),
 }

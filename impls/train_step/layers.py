@@ -1,6 +1,7 @@
-"""conv2d and conv2d_backward of this package as a function that torch differentiates, and as a layer that it trains.
+"""Convolutions of this package as functions that torch differentiates, and as layers that it trains.
 
-On the CPU, in float32 and float64. https://docs.pytorch.org/docs/stable/notes/extending.html
+A pair of conv2d and conv2d_backward computes on the CPU, in float32 and float64; the one that is made of torch's operations
+wherever the tensors are. https://docs.pytorch.org/docs/stable/notes/extending.html
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from typing import Any
 import torch
 from torch.autograd.function import once_differentiable
 
-from impls import contract
+from impls import checks, contract
+from impls.conv2d import shifted_products
+from impls.conv2d.arguments import geometry
 from impls.conv2d.tensors import tensor
 
 FORWARD, BACKWARD = "cpu.auto", "cpu.cython_direct"
@@ -33,6 +36,20 @@ def convolution(forward: str = FORWARD, backward: str = BACKWARD) -> Callable[..
         return _Convolve.apply(input, weight, bias, (stride, padding, dilation, groups), convolve, gradients)
 
     return conv2d
+
+
+def shift_matmul(
+    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: Any = 1
+) -> torch.Tensor:
+    """torch.nn.functional.conv2d by a product and a slice for each tap, on any device, differentiated by torch.
+
+    Raises TypeError and ValueError as conv2d does for shapes and settings that do not fit.
+    """
+    settings = checks.plain(stride=stride, padding=padding, dilation=dilation, groups=groups)
+    found = geometry(tuple(input.shape), tuple(weight.shape), *settings)
+    if bias is not None:
+        checks.require_bias(bias.shape, len(weight))
+    return shifted_products.convolve(input, weight, bias, found.stride, found.padding, found.dilation, settings[3])
 
 
 class _Convolve(torch.autograd.Function):
@@ -64,10 +81,29 @@ class Conv2d(torch.nn.Conv2d):
 
     def __init__(self, *args: Any, forward_by: str = FORWARD, backward_by: str = BACKWARD, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        if self.padding_mode != "zeros":
-            raise ValueError(f"padding_mode must be zeros, not {self.padding_mode}")
+        _require_zeros(self)
         self.convolve = convolution(forward_by, backward_by)
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:
         """(N, in_channels, H, W) to (N, out_channels, P, Q)."""
         return self.convolve(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+
+
+class ShiftMatmul2d(torch.nn.Conv2d):
+    """torch.nn.Conv2d, its parameters drawn as torch draws them, computed by shift_matmul() on the device of its input.
+
+    Takes what torch's takes. Raises what shift_matmul() does, and ValueError for borders that are not zeros.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        _require_zeros(self)
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """(N, in_channels, H, W) to (N, out_channels, P, Q)."""
+        return shift_matmul(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+
+
+def _require_zeros(layer: torch.nn.Conv2d) -> None:
+    if layer.padding_mode != "zeros":
+        raise ValueError(f"padding_mode must be zeros, not {layer.padding_mode}")

@@ -12,8 +12,10 @@ import pytest
 from cases import case
 
 import impls
+from benchmarks import conv2d, im2col
 from benchmarks.harness import cell
 from benchmarks.workloads.operations import OPERATIONS
+from benchmarks.workloads.problems import Problem
 
 pytestmark = pytest.mark.first
 ROOT = Path(__file__).parents[2]
@@ -115,9 +117,12 @@ def test_the_list_of_cells_does_not_depend_on_what_is_installed():
     for name, entry in found.items():
         compiled = {
             "adam_step": {"'cpu.cython_fused'", "'cpu.torch_fused'"},
+            "decode_jpeg": {"'cpu.libjpeg_region'", "'cpu.opencv'"},
+            "im2col": {"'cpu.numba'", "'cpu.torch_unfold'"},
             "preprocess": {"'cpu.cython_fused'", "'cpu.opencv'"},
             "read_batch": {"'cpu.rasterio'", "'cpu.raw_numba'"},
             "train_step": {"'cpu.auto'", "'cpu.torch'"},
+            "train_tiles": {"'cpu.rasterio'", "'cpu.raw_numba'"},
         }
         if entry["param_names"][0] == "implementation":
             assert compiled.get(name.partition(".")[0], {"'cpu.cython_direct'", "'cpu.torch'"}) < set(entry["params"][0])
@@ -125,7 +130,9 @@ def test_the_list_of_cells_does_not_depend_on_what_is_installed():
         *("ceilings.Ceilings", "conv_transpose2d.Layers", "conv2d_backward.Layers"),
         *("adam_step.Parameters", "adam_step.Networks", "adam_step.Threads", "read_batch.Warm", "read_batch.Cold"),
         *("train_step.Networks", "train_step.Threads", "preprocess.Batch", "preprocess.Region", "preprocess.Threads"),
+        *("decode_jpeg.Scale", "decode_jpeg.Region", "decode_jpeg.Batch"),
         *("device_ceilings.DeviceCeilings", "transfers.Transfers"),
+        *("im2col.ImageSize", "im2col.Rank", "im2col.Threads", "train_tiles.Readers"),
     }
     assert {name.split(".")[1] for name in found if name.startswith("conv2d.")} == {
         *(
@@ -159,6 +166,24 @@ def test_every_cell_knows_its_problem():
         else:
             assert not any("flops" in problem for problem in entry["problems"].values())
         assert entry["param_names"][0] == "implementation"
+
+
+def test_slow_implementations_have_the_larger_images_that_are_named():
+    """Beyond their cutoff of work; each is a problem of the suite, and one that is as large but not named stays left out."""
+    problems = {
+        "conv2d": {problem.label: problem for problem in conv2d.ImageSize.problems.values()},
+        "im2col": {each.label: each for kind in (im2col.ImageSize, im2col.Rank) for each in kind.problems.values()},
+    }
+    larger = {key: entry["also"] for key, entry in cell._all_cutoffs().items() if "also" in entry}
+    assert {"cpu.loops", "im2col.naive", "im2col/cpu.naive"} < set(larger)
+    for key, labels in larger.items():
+        operation, _, name = key.rpartition("/")
+        operation = operation or "conv2d"
+        assert name in impls.names(operation)
+        for label in labels:
+            with case(key, label):
+                assert cell.too_slow(name, cell.task(operation, problems[operation][label])) is None
+    assert cell.too_slow("cpu.loops", cell.task("conv2d", Problem.parse("n1c1h255w256k1r3s3p1"))).startswith("1.2e+06 FLOPs")
 
 
 def test_names_are_the_files_of_the_checkout():
@@ -268,8 +293,10 @@ def test_no_cell_changes_its_meaning_unnoticed():
 import json, sys
 sys.path.append(".")
 from benchmarks import adam_step, ceilings, conv2d, conv2d_backward, conv_transpose2d, preprocess, read_batch, train_step
+from benchmarks import decode_jpeg, im2col, train_tiles
 from benchmarks.timing import limits
-modules = conv2d, conv2d_backward, conv_transpose2d, adam_step, read_batch, preprocess, train_step
+new = decode_jpeg, im2col, train_tiles
+modules = conv2d, conv2d_backward, conv_transpose2d, adam_step, read_batch, preprocess, train_step, *new
 classes = [c for m in modules for c in vars(m).values() if hasattr(c, "problems") and c.__name__[0] != "_"]
 names = {c: f"{c.operation}.{c.__name__}" for c in classes}
 cells = {names[c]: {"version": c.version, **{str(v): repr(p) for v, p in c.problems.items()}} for c in classes}

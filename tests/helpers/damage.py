@@ -7,7 +7,7 @@ import struct
 import numpy as np
 from hypothesis import strategies as st
 
-from impls.preprocess import jpeg
+from impls.decode_jpeg import jpeg
 
 
 @st.composite

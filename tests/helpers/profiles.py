@@ -15,7 +15,7 @@ from convbench.suite import profiler
 
 ROOT = Path(__file__).parents[2]
 SMALL = "n1c1h7w7k1r3s3"
-TOOLS = {"graph": "svg", "native": "svg", "trace": "json"}
+TOOLS = {"graph": "svg", "native": "svg", "trace": "json", "output": "prof"}
 
 
 def convbench(*arguments, **environment):

@@ -13,7 +13,7 @@ import impls
 from benchmarks.errors import Skip, WrongAnswer
 from benchmarks.harness import cell
 from benchmarks.workloads import adam
-from benchmarks.workloads.adam import AdamStep, Update
+from benchmarks.workloads.adam import AdamStep, ArrayUpdates, Update
 
 CPU = impls.names("adam_step", "cpu")
 GPU = impls.names("adam_step", "cuda")
@@ -233,11 +233,37 @@ def test_a_wrong_step_is_found(fault, n):
 
 
 @pytest.mark.parametrize("name", CPU)
-@pytest.mark.parametrize(("n", "dtype"), [(1, "float32"), (1000, "float64"), (300_001, "float32")])
-def test_a_right_one_is_timed_and_judged_again(name, n, dtype):
-    made = AdamStep("adam_step", Update(n, dtype)).check(load(name), {})
+@pytest.mark.parametrize(
+    "problem", [Update(1), Update(1000, "float64"), Update(300_001), ArrayUpdates((120_001, 1000, 10))], ids=str
+)
+def test_a_right_one_is_timed_and_judged_again(name, problem):
+    made = AdamStep("adam_step", problem).check(load(name), {})
     made.block(20)
     assert made.verify(None)["worst"] <= 1
+
+
+@pytest.mark.parametrize("place", range(3))
+@pytest.mark.parametrize("fault", [not_in_place, not_the_last], ids=lambda fault: fault.__name__)
+def test_every_array_of_several_is_judged(fault, place):
+    sizes = (250_000, 1000, 10)
+
+    def one(right, parameter, *others):
+        (functools.partial(fault, right) if len(parameter) == sizes[place] else right)(parameter, *others)
+
+    with pytest.raises(WrongAnswer):
+        AdamStep("adam_step", ArrayUpdates(sizes)).check(broken(one), {})
+
+
+def test_several_arrays_have_a_call_each():
+    given = []
+
+    def counted(right, *four_and_step):
+        given.append([array.shape for array in four_and_step[:4]])
+        right(*four_and_step)
+
+    made = AdamStep("adam_step", ArrayUpdates((7, 2))).check(broken(counted), {})
+    made.call()
+    assert given == [[(7,)] * 4, [(2,)] * 4] * 2
 
 
 def test_what_goes_wrong_later_is_found():
@@ -282,6 +308,13 @@ def test_a_problem_is_its_label():
     assert Update(1000).label == "n1000"
     assert AdamStep.find("n1000") == Update(1000)
     assert AdamStep.find("mnist-perceptron") == Update(sum(rows * columns + columns for rows, columns in LAYERS))
+    assert AdamStep.find("n784000+1000") == ArrayUpdates((784_000, 1000))
+    arrays = AdamStep.find("mnist-perceptron-arrays")
+    assert arrays.sizes == tuple(size for rows, columns in LAYERS for size in (rows * columns, columns))
+    assert AdamStep.find(arrays.label) == arrays
+    assert arrays.n == AdamStep.find("mnist-perceptron").n
+    with pytest.raises(LookupError, match="'n10\\+' is not a step's label; one looks like n784000"):
+        AdamStep.find("n10+")
     with pytest.raises(LookupError, match="'perceptron' is not a step's label"):
         AdamStep.find("perceptron")
     with pytest.raises(ValueError, match="one looks like n1000000"):

@@ -249,6 +249,7 @@ def test_limits_of_any_argument(limits, problem, reason):
         ("conv2d", [X.shape, W.shape]),
         ("conv2d_backward", [(1, 2, 3, 3), X.shape, W.shape]),
         ("conv_transpose2d", [X.shape, W.shape]),
+        ("im2col", [(5, 5), 3]),
         ("preprocess", [(9, 9), (3, 3)]),
         ("read_batch", [(1, 4, 9, 9)]),
         ("train_step", ["perceptron"]),
@@ -376,7 +377,7 @@ def test_a_wheel_from_a_used_checkout_holds_no_caches(tmp_path):
         if line and not line.startswith(("results/", "tests/")) and (ROOT / line).is_file():
             (used / line).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / line, used / line)
-    for folder in ("impls", "impls/conv2d/cpu", "convbench/gate"):
+    for folder in ("impls", "impls/conv2d/cpu"):
         (used / folder / "__pycache__").mkdir()
         (used / folder / "__pycache__" / "old.pyc").touch()
     builder = (used / "meson.build").read_text().splitlines()  # one kernel is as good as all, and built sooner
@@ -387,12 +388,13 @@ def test_a_wheel_from_a_used_checkout_holds_no_caches(tmp_path):
         build = [*command, *options, "--wheel-dir", str(tmp_path / folder), str(used)]
         done = subprocess.run(build, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-        (wheel,) = (tmp_path / folder).glob("convbench-*.whl")
+        (wheel,) = (tmp_path / folder).glob("convbench_impls-*.whl")
         return zipfile.ZipFile(wheel).namelist()
 
     bare, held = made("bare", "-Csetup-args=-Dkernels=false"), made("whole", *options)
     assert not [name for name in bare if name.endswith(".so")]
     assert {name for name in held if not name.endswith(".so")} == {*bare}
-    assert {"impls/conv2d/cpu/loops.py", "impls/conv2d/im2col/naive.py", "convbench/cli/main.py"} < set(held)
+    assert {"impls/conv2d/cpu/loops.py", "impls/conv2d/im2col/naive.py"} < set(held)
+    assert not [name for name in held if name.startswith("convbench/")]
     assert not [name for name in held if "__pycache__" in name]
     assert [name for name in held if name.startswith("impls/conv2d/cpu/_cython_typed.") and name.endswith(".so")]

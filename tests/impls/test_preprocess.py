@@ -7,7 +7,7 @@ import io
 import numpy as np
 import pytest
 from cases import case
-from gpu_stand_ins import cupy_on_numpy, replaced
+from gpu_stand_ins import cupy_on_numpy, replaced, torch_on_the_cpu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jpegs import (
@@ -31,7 +31,7 @@ from benchmarks.errors import WrongAnswer
 from benchmarks.harness import cell
 from benchmarks.workloads import jpegs
 from benchmarks.workloads.jpegs import Frames, Preprocess
-from impls.preprocess import jpeg as markers
+from impls.decode_jpeg import jpeg as markers
 from impls.preprocess.arguments import MEAN, STD, Region, fit
 
 GPU = impls.names("preprocess", "cuda")
@@ -71,11 +71,15 @@ def test_any_regions_of_any_images(name):
 
 
 @pytest.mark.parametrize("name", GPU)
-def test_what_needs_a_gpu_gives_the_same_masks_without_one(name):
+def test_what_needs_a_gpu_gives_the_same_masks_without_one(name, monkeypatch):
     images = [encoded(RANDOM.integers(0, 256, (9, 12, 3)).astype(np.uint8)) for _ in range(2)]
     places, weight = [(1, 2, 7, 10), (0, 0, 4, 3)], RANDOM.normal(size=(1, 3, 3, 3)).astype(np.float32)
-    with replaced(cupy_on_numpy()):
-        masks = impls.load(name, "preprocess")(images, places, weight, 0.5, 8)
+    with replaced(cupy_on_numpy()) if "cupy" in name else torch_on_the_cpu():
+        function = impls.load(name, "preprocess")
+        if "torch" in name:
+            monkeypatch.setattr("impls.preprocess.gpu.torch.DEVICE", "cpu")
+            monkeypatch.setattr("torch.cuda.synchronize", lambda: None)
+        masks = function(images, places, weight, 0.5, 8)
     for mask, image, region in zip(masks, images, places, strict=True):
         right(mask, expected(image, region, weight, 0.5, 8, MEAN, STD))
 
@@ -271,3 +275,24 @@ def test_regions_lie_inside_their_images(height, width, n):
         assert size == [height, width]
         assert 0 <= top <= 40 - height
         assert 0 <= left <= 40 - width
+
+
+def test_the_ufunc_is_one_of_numpys():
+    """Its operands lie in memory in any way, and are broadcast, converted or refused as any ufunc's are."""
+    load("cpu.numpy_ufunc")
+    from impls.preprocess.cpu._ufunc_normalise import normalise
+
+    x = RANDOM.uniform(0, 255, (6, 5, 3)).astype(np.float32)
+    mean, std = np.array(MEAN, np.float32), np.array(STD, np.float32)
+    known = (x.astype(np.float64) / 255 - mean) / std
+    for found in (normalise(x, mean, std), normalise(np.asfortranarray(x), mean, std), normalise(x[::-1], mean, std)[::-1]):
+        assert np.allclose(found, known, rtol=1e-5, atol=1e-6)
+    target = np.zeros((3, 8, 8), np.float32)
+    normalise(x.transpose(2, 0, 1), mean[:, None, None], std[:, None, None], out=target[:, :6, :5])
+    assert np.allclose(target[:, :6, :5], known.transpose(2, 0, 1), rtol=1e-5, atol=1e-6)
+    assert not target[:, 6:].any()
+    assert not target[:, :, 5:].any()
+    with pytest.raises(TypeError):
+        normalise(x.astype("f8"), mean, std)
+    with pytest.raises(ValueError, match="broadcast"):
+        normalise(x, mean[:2], std)

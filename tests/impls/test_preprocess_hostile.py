@@ -1,5 +1,6 @@
 """JPEGs that claim what they do not hold, decoders that fail, kernels that never leave their arrays."""
 
+import importlib.util
 import itertools
 import json
 import subprocess
@@ -10,95 +11,12 @@ import warnings
 import numpy as np
 import pytest
 from cases import case
+from hostile_jpegs import READABLE, UNREADABLE, arithmetic, many_scans, segment
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jpegs import (
-    EDGES,
-    GOOD,
-    THUMBNAIL,
-    Image,
-    claiming,
-    each,
-    edges,
-    encoded,
-    load,
-    right,
-)
+from jpegs import EDGES, GOOD, THUMBNAIL, Image, each, edges, encoded, load, right
 
-from impls.preprocess import jpeg as markers
-
-
-def segment(marker, data=b""):
-    return bytes((0xFF, marker)) + (len(data) + 2).to_bytes(2, "big") + data
-
-
-def before_the_pixels(*parts, jpeg=GOOD):
-    """A JPEG with more between its first marker and the others."""
-    return jpeg[:2] + b"".join(parts) + jpeg[2:]
-
-
-def frame(height, width, marker=0xC0, bits=8):
-    return segment(marker, bytes((bits, *height.to_bytes(2, "big"), *width.to_bytes(2, "big"), 1, 1, 0x11, 0)))
-
-
-def changed(place, *values):
-    """A JPEG with other bytes in its frame, counted from its marker."""
-    at = GOOD.index(b"\xff\xc0") + place
-    return GOOD[:at] + bytes(values) + GOOD[at + len(values) :]
-
-
-def hidden(height, width):
-    """A JPEG that libjpeg, which passes over FF 00, reads as GOOD, and a walk through lengths as one of another size."""
-    begin = GOOD.index(b"\xff\xc0")
-    own = GOOD[begin : begin + 19]
-    other = own[:5] + height.to_bytes(2, "big") + width.to_bytes(2, "big") + own[9:]
-    inner = own + segment(0xE1, other)[:4]
-    return GOOD[:begin] + b"\xff\x00" + (len(inner) + 2).to_bytes(2, "big") + inner + other + GOOD[begin + 19 :]
-
-
-def many_scans(count):
-    """A progressive JPEG whose last scan comes so many times more."""
-    jpeg = encoded(np.zeros((8, 8, 3), np.uint8), progressive=True)
-    return jpeg[:-2] + jpeg[jpeg.rindex(b"\xff\xda") : -2] * count + jpeg[-2:]
-
-
-def arithmetic():
-    """A grey JPEG of 8x8 pixels, coded arithmetically: nothing but the middle value needs no bit."""
-    tables = segment(0xDB, bytes((0, *[1] * 64)))
-    return b"\xff\xd8" + tables + frame(8, 8, 0xC9) + segment(0xDA, bytes((1, 1, 0, 0, 63, 0))) + b"\xff\xd9"
-
-
-UNREADABLE = {
-    **{f"a size hidden from libjpeg, {side}": (hidden(side, side), "is damaged: marker 0x00") for side in (64, 3000)},
-    **{
-        f"marker {m:#x}": (before_the_pixels(segment(m)), f"is damaged: marker 0x{m:02X}")
-        for m in (0, 2, 0xBF, 0xC8, 0xDE, 0xF7)
-    },
-    "a second start": (before_the_pixels(b"\xff\xd8"), "is damaged: marker 0xD8"),
-    "an end before the pixels": (before_the_pixels(b"\xff\xd9"), "is damaged: marker 0xD9"),
-    **{f"a length of {n}": (before_the_pixels(b"\xff\xe1\0" + bytes((n,))), "is damaged: segment 0xE1") for n in (0, 1)},
-    "two sizes": (before_the_pixels(frame(8, 8)), "is damaged: it says its size twice"),
-    "two sizes, one huge": (before_the_pixels(frame(30000, 30000)), "is damaged: it says its size twice"),
-    **{f"frame {m:#x}": (changed(1, m), f"is of a kind that is not read here, 0x{m:X}") for m in (0xC3, 0xC5, 0xCB, 0xCF)},
-    "12 bits": (changed(4, 12), "has 12 bits a component"),
-    "a frame too long": (
-        before_the_pixels(segment(0xC0, frame(8, 8)[4:] + b"\0")),
-        "is damaged: its size stands in a segment of",
-    ),
-    "more pixels than bytes": (claiming(9000, 9000), "has 9000 x 9000 pixels and "),
-    "a hundred thousand scans": (many_scans(100_000), "has more than 100 scans"),
-}
-
-
-READABLE = {
-    "fill bytes": before_the_pixels(b"\xff" * 9),
-    "markers alone": before_the_pixels(b"\xff\x01", *(bytes((0xFF, m)) for m in range(0xD0, 0xD8))),
-    "every application": before_the_pixels(*(segment(m, b"anything" * 9) for m in {*range(0xE0, 0xF0), 0xFE} - {0xE0, 0xEE})),
-    "tables and settings": before_the_pixels(segment(0xCC), segment(0xDD, bytes(2)), segment(0xDC, bytes((0, 8)))),
-    "a size in a thumbnail": before_the_pixels(segment(0xE1, b"Exif\0\0" + GOOD)),
-    "a film behind it": GOOD + b"\xff\xda" * 500,
-    "scan markers in a comment behind it": GOOD[:-2] + segment(0xFE, b"\xff\xda" * 500) + GOOD[-2:],
-}
+from impls.decode_jpeg import jpeg as markers
 
 
 @each
@@ -131,9 +49,9 @@ def test_no_blank_image_is_too_dense(form, shape):
 
 
 def decoders():
-    for library in ("opencv", "pillow"):
+    for library in ("opencv", "pillow", "libjpeg"):
         try:
-            yield __import__(f"impls.preprocess.{library}_images", fromlist=["decode"]).decode
+            yield __import__(f"impls.decode_jpeg.{library}_images", fromlist=["decode"]).decode
         except ImportError:
             continue
 
@@ -176,7 +94,7 @@ def test_every_error_of_a_decoder_is_the_images(error):
 
 def test_memory_that_is_lacking_is_not_the_images_fault(monkeypatch):
     cv2 = pytest.importorskip("cv2")
-    from impls.preprocess import opencv_images
+    from impls.decode_jpeg import opencv_images
 
     def fails(*_):
         error = cv2.error("Failed to allocate 192000000 bytes")
@@ -219,12 +137,14 @@ TAPS = np.ones((3, 3, 3), np.float32)
 
 def kernels(name):
     """The three kernels, each with what it is called with, in one form."""
-    module = __import__(f"impls.preprocess.{name}", fromlist=["preprocess"])
     load(name)
     if name == "cpu.numba_fused":
+        from impls.preprocess.cpu import numba_fused as module
+
         prepare = lambda region, part: module._prepare(PIXELS, *region, ONES, ONES, PATCH[:, 1:, 1:], *part)  # noqa: E731
         return prepare, lambda *a: module._mark(PATCH, TAPS, np.float32(0), *a), lambda r: module._paste(MARKS, MASK, *r)
-    compiled = module._cython_preprocess
+    from impls.preprocess.cpu import _cython_preprocess as compiled
+
     prepare = lambda region, part: compiled.prepare(PIXELS, region, ONES, ONES, PATCH, (1, 1), part)  # noqa: E731
     return prepare, lambda marks: compiled.mark(PATCH, TAPS, 0.0, marks), lambda r: compiled.paste(MARKS, MASK, r)
 
@@ -252,11 +172,14 @@ def test_compiled_kernels_never_leave_their_arrays(name):
 
 
 NEEDS = {
-    **dict.fromkeys(["cpu.numpy", "cpu.numpy_batched", "cpu.numpy_whole"], "pillow"),
-    **dict.fromkeys(["cpu.opencv", "cpu.cython_fused"], "opencv-python-headless"),
+    **dict.fromkeys(["cpu.numpy", "cpu.numpy_batched", "cpu.numpy_ufunc", "cpu.numpy_whole"], "pillow"),
+    **dict.fromkeys(["cpu.opencv", "cpu.opencv_baseline", "cpu.opencv_umat", "cpu.cython_fused"], "opencv-python-headless"),
     "cpu.numba_fused": "numba",
     **dict.fromkeys(["cpu.torch", "cpu.torch_batched"], "torch==2.13.0"),
 }
+
+
+COMPILED = "impls.decode_jpeg.cpu._cython_jpeg"
 
 
 def test_missing_libraries():
@@ -274,6 +197,8 @@ print(json.dumps(said))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     said = json.loads(done.stdout)
+    # It has no library but its own compiled part.
+    assert said.pop("cpu.libjpeg_region") == "cpu.libjpeg_region" or importlib.util.find_spec(COMPILED) is None
     assert sorted(said) == sorted(NEEDS)
     for name, library in NEEDS.items():
         assert said[name].endswith(f"pip install {library}")

@@ -5,7 +5,7 @@ import socket
 from pathlib import Path
 
 import pytest
-from hostile_tiles import DAMAGED, HARMLESS, LONG, PIXELS, SIDE, SKIMAGE, STRIP, lay, made
+from hostile_tiles import DAMAGED, HARMLESS, LONG, PIXELS, READERS, SIDE, SKIMAGE, STRIP, lay, made
 from tile_batches import NAMES, PACKED, expected, load, right
 
 from impls.read_batch import packing, tiff
@@ -79,6 +79,17 @@ def test_a_file_with_another_header_is_checked_anew(tmp_path):
         else:
             with pytest.raises(BadTile):
                 named(str(other), tiff.check)
+
+
+@pytest.mark.parametrize("name", [name for name in READERS if name != "cpu.rasterio"])  # GDAL opens files by their names
+def test_a_tile_is_opened_once(name, tmp_path, monkeypatch):
+    function, opened = load(name), []
+    tiles = [lay(tmp_path, made())]
+    function(tiles, (1, 5), 255)
+    monkeypatch.setattr(os, "open", lambda *given, real=os.open: opened.append(given[0]) or real(*given))
+    monkeypatch.setattr("builtins.open", lambda *given, real=open, **more: opened.append(given[0]) or real(*given, **more))
+    right(function(tiles, (1, 5), 255), expected(PIXELS.transpose(2, 0, 1)[None], (1, 5), 255))
+    assert [path for path in opened if path in tiles] == tiles
 
 
 def test_strips_far_apart_take_no_memory(tmp_path):

@@ -8,8 +8,8 @@ import numpy as np
 from numba import njit, prange
 
 from impls.contract import implementation
+from impls.decode_jpeg.opencv_images import decode
 from impls.preprocess.arguments import fit
-from impls.preprocess.opencv_images import decode
 
 
 # Numba does not check indices: each kernel holds the sizes that it is given against its arrays before its parallel loop.

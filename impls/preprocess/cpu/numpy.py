@@ -8,8 +8,8 @@ import numpy as np
 
 from impls import contract
 from impls.contract import implementation
+from impls.decode_jpeg.pillow_images import decode
 from impls.preprocess.arguments import fit
-from impls.preprocess.pillow_images import decode
 from impls.preprocess.stages import crop, mark, paste, resize
 
 CONVOLVE = contract.load("cpu.shift_matmul")

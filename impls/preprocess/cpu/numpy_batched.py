@@ -7,9 +7,9 @@ pass. From a post on speeding up a program for computer vision, in which batchin
 import numpy as np
 
 from impls.contract import implementation
+from impls.decode_jpeg.pillow_images import decode
 from impls.preprocess.arguments import fit
 from impls.preprocess.cpu.numpy import convolve
-from impls.preprocess.pillow_images import decode
 from impls.preprocess.stages import crop, mark, paste, resize
 
 

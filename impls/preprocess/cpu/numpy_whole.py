@@ -7,9 +7,9 @@ whole image in float32 two or three times. Pillow decodes.
 import numpy as np
 
 from impls.contract import implementation
+from impls.decode_jpeg.pillow_images import decode
 from impls.preprocess.arguments import fit
 from impls.preprocess.cpu.numpy import convolve, finish
-from impls.preprocess.pillow_images import decode
 from impls.preprocess.stages import crop, resize
 
 

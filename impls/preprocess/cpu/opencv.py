@@ -8,8 +8,8 @@ import cv2
 import numpy as np
 
 from impls.contract import implementation
+from impls.decode_jpeg.opencv_images import decode
 from impls.preprocess.arguments import fit
-from impls.preprocess.opencv_images import decode
 from impls.preprocess.stages import crop, paste
 
 

@@ -9,8 +9,8 @@ from torch.nn import functional
 
 from impls.contract import implementation
 from impls.conv2d.tensors import tensor
+from impls.decode_jpeg.opencv_images import decode
 from impls.preprocess.arguments import fit
-from impls.preprocess.opencv_images import decode
 from impls.preprocess.tensors import finish, resized
 
 

@@ -7,9 +7,9 @@ https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.interpolate.h
 import torch
 
 from impls.contract import implementation
+from impls.decode_jpeg.opencv_images import decode
 from impls.preprocess.arguments import fit
 from impls.preprocess.cpu.torch import convolve
-from impls.preprocess.opencv_images import decode
 from impls.preprocess.tensors import finish, resized
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from impls import contract
 from impls.contract import implementation
 from impls.conv2d.devices import require_cupy
+from impls.decode_jpeg.opencv_images import decode
 from impls.preprocess.arguments import fit
-from impls.preprocess.opencv_images import decode
 from impls.preprocess.stages import crop, mark, paste, resize
 
 require_cupy("gpu.cupy")

@@ -133,6 +133,7 @@ def test_a_problem_is_measured_by_everybody(ask):
     assert {"numpy", "torch", "Cython"} <= set(facts["versions"])
 
 
+@pytest.mark.slow
 def test_what_is_compared_is_sampled_until_it_is_decided(ask):
     """Whether somebody is as fast as himself is hardly ever decided; whether a thousand times as fast as a copy at once."""
     comparisons = [["twin", "cpu.shift", 1.0], ["cpu.shift", "copy", 1000.0], ["cpu.shift", "gone", 1.0]]
@@ -147,6 +148,7 @@ def test_what_is_compared_is_sampled_until_it_is_decided(ask):
     assert not first[2] < 1.0 < first[3] or min(counts) >= stopping.MAX_LOOKS * speed.MIN_SAMPLES
 
 
+@pytest.mark.slow
 def test_another_operation_with_its_limit(ask):
     names = ["cpu.torch_fused", "cpu.numpy", "limit"]
     events, _ = ask({"operation": "adam_step", "problem": "n100000", "names": names})

@@ -93,9 +93,9 @@ def test_the_command_says_what_it_draws_and_where(tmp_path):
         (["gallery", "[]"], "the request is no JSON object"),
         (
             ["galery"],
-            "no verb is called 'galery'; there are try, speed, problems, outliers, write_choice, profile, doctor, gallery",
+            "no verb is called 'galery'; there are try, speed, problems",
         ),
-        ([], "there are try, speed, problems, outliers, write_choice, profile, doctor, gallery"),
+        ([], "there are try, speed, problems, outliers, write_choice, profile, doctor, tile_traces, gallery"),
     ],
 )
 def test_errors_in_a_sentence(arguments, words):

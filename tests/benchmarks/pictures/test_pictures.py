@@ -1,61 +1,20 @@
-"""Curves of training and stages of preprocess: what they are drawn from is right, and the commands say what they do."""
+"""Stages of preprocess: what they are drawn from is right; and what is wrong with the request of any picture."""
 
 import functools
-import json
 
-import numpy as np
 import pytest
 from gpu_stand_ins import cupy_on_numpy, replaced
 from picture_commands import run_here
 
 import impls
-from benchmarks.pictures import curves, stages
-from benchmarks.pictures.curves import Curve
+from benchmarks.pictures import stages
 from benchmarks.pictures.stages import Bar
 from benchmarks.workloads import jpegs
 from benchmarks.workloads.jpegs import Frames
 
-Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed: pip install pillow")
+pytest.importorskip("PIL.Image", reason="Pillow is not installed: pip install pillow")
 
 pytest.importorskip("sklearn", reason="the digits and the photograph ship with scikit-learn")
-
-
-@pytest.mark.slow
-def test_training_with_our_convolution_is_training_with_torchs(tmp_path):
-    request = {"names": ["cpu.torch", "cpu.auto"], "epochs": 8, "path": str(tmp_path / "new" / "curves.png")}
-    done = run_here("curves", json.dumps(request))
-    assert done.returncode == 0, done.stderr
-    *_, theirs, ours, last = done.stdout.splitlines()
-    assert theirs.startswith("cpu.torch: ")
-    assert "1.00 times cpu.torch" in theirs
-    accuracies = [float(line.split("%")[0].split()[-1]) for line in (theirs, ours)]
-    assert min(accuracies) > 70
-    assert abs(accuracies[0] - accuracies[1]) < 3
-    assert last == f"the curves are {request['path']}"
-    with Image.open(request["path"]) as picture:
-        assert picture.width > 1000
-
-
-def test_every_step_is_counted_and_every_time_belongs_to_its_steps():
-    functions, _ = curves.loaded(["cpu.torch_fused", "cpu.torch"], 1)
-    *_, (step, steps, found) = curves.train(functions, "perceptron", 500, 4)
-    assert step == steps == 12
-    for curve in found:
-        assert curve.steps == list(range(1, 13))
-        assert np.all(np.diff(curve.seconds) > 0)
-        assert curve.losses[-1] < curve.losses[0]
-    assert np.allclose(found[0].losses, found[1].losses, rtol=1e-3)
-
-
-def test_curves_are_drawn_over_time_and_over_steps(tmp_path):
-    found = [
-        Curve(name, [1, 2, 3], [0.1 * k, 0.2 * k, 0.3 * k], [2.0, 1.0, 0.5], [0.1, 0.5, 0.9])
-        for k, name in enumerate("ab", 1)
-    ]
-    curves.draw(found, "the title", tmp_path / "curves.svg")
-    text = (tmp_path / "curves.svg").read_text()
-    assert text.count("<!-- the title -->") == 1
-    assert all(f"<!-- {word} -->" in text for word in ("a", "b", "loss", "steps"))
 
 
 def test_the_stages_add_up_to_the_call():
@@ -107,6 +66,10 @@ def test_a_panel_for_each_and_a_colour_for_each_stage(tmp_path):
             "no curves: batch must be from 1 to the 1500 images of scikit-learn's digits, not 5000",
         ),
         (["curves", '{"epochs": 0}'], "no curves: epochs must be at least 1, not 0"),
+        (["curves", "--seeds", "0", "--names", '["cpu.torch"]'], "no curves: seeds must be at least 1, not 0"),
+        (["curves", "--network", "resnet"], "no curves: no network is called 'resnet'"),
+        (["curves", "--seeds"], "a request has a value for each setting, as in --seeds 5, not --seeds"),
+        (["curves", "--seeds", "5", "text", "6"], "a request has a value for each setting"),
         (["curves", '{"threads": 0}'], "no curves: threads must be at least 1, not 0"),
         (["curves", '{"epochs": "5"}'], "no curves: epochs is a int, not '5'"),
         (["curves", '{"threads": 4096}'], "no curves: threads=4096, but this machine has"),

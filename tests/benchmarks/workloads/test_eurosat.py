@@ -81,6 +81,39 @@ def test_real_tiles_are_taken_where_there_are_some(tmp_path, monkeypatch):
     assert eurosat.tiles(5) == sorted(real)[:5]
     with pytest.raises(ValueError, match=r"^folder .*EuroSAT, which CONVBENCH_EUROSAT names, holds 12 tiles, not 13$"):
         eurosat.tiles(13)
+    with pytest.raises(ValueError, match="holds 12 tiles, not 13"):
+        eurosat.labelled(13)
     monkeypatch.setenv("CONVBENCH_EUROSAT", str(tmp_path / "nowhere"))
     with pytest.raises(ValueError, match=r"^folder .*nowhere holds no tiles: no file below it is called \.tif$"):
         eurosat.tiles(1)
+
+
+@pytest.mark.parametrize("real", [False, True])
+def test_labelled_tiles_come_in_turn_of_each_class(real, tmp_path, monkeypatch):
+    monkeypatch.setenv("CONVBENCH_CACHE", str(tmp_path / "cache"))
+    if real:
+        eurosat.make(tmp_path / "EuroSAT", 32)
+        monkeypatch.setenv("CONVBENCH_EUROSAT", str(tmp_path / "EuroSAT"))
+    found = eurosat.labelled(25)
+    assert found.names == eurosat.CLASSES
+    assert list(found.labels) == [i % 10 for i in range(25)]
+    assert found.labels.dtype == "int64"
+    assert len(set(found.tiles)) == 25
+    assert [path.parent.name for path in found.tiles] == [found.names[label] for label in found.labels]
+
+
+def test_a_folder_without_ten_classes_is_named(tmp_path, monkeypatch):
+    eurosat.make(tmp_path, 9)
+    monkeypatch.setenv("CONVBENCH_EUROSAT", str(tmp_path))
+    with pytest.raises(ValueError, match=r"^folder .*, which CONVBENCH_EUROSAT names, holds tiles in 9 folders, not 10$"):
+        eurosat.labelled(5)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_split_has_a_fifth_of_each_class(seed):
+    labels = np.random.default_rng(seed).permutation(np.repeat(np.arange(10), [100, *[20] * 8, 5]))
+    train, test = eurosat.split(labels, seed=seed)
+    assert sorted([*train, *test]) == list(range(len(labels)))
+    assert list(np.bincount(labels[test])) == [20, *[4] * 8, 1]
+    assert np.array_equal(test, eurosat.split(labels, seed=seed)[1])
+    assert not np.array_equal(test, eurosat.split(labels, seed=seed + 2)[1])

@@ -43,15 +43,29 @@ def shape(jpeg: bytes) -> tuple[int, int]:
     return _header(jpeg)[:2]
 
 
-def decoded(jpegs: list[bytes], i: int, read: Callable[[bytes], np.ndarray | None]) -> np.ndarray:
+def reduced(image: tuple[int, int], scale: int) -> tuple[int, int]:
+    """Height and width of an image that is decoded at 1 / scale."""
+    height, width = image
+    return -(-height // scale), -(-width // scale)
+
+
+def decoded(
+    jpegs: list[bytes],
+    i: int,
+    read: Callable[[bytes], np.ndarray | None],
+    scale: int = 1,
+    region: tuple[int, int] | None = None,
+) -> np.ndarray:
     """The pixels (H, W, 3) that a decoder makes of image i, which has the size that its markers say.
 
-    read: decodes the image's bytes, without its metadata. Raises BadImage that names the image, and MemoryError.
+    read: decodes the image's bytes, without its metadata, at 1 / scale; of a region alone where that has a height and width.
+    Raises BadImage that names the image, and MemoryError.
     """
     try:
         height, width, metadata = _header(jpegs[i])
     except BadImage as error:
         raise BadImage(f"jpegs[{i}] {error}") from None
+    height, width = region or reduced((height, width), scale)
     try:
         pixels = read(_without(jpegs[i], metadata) if metadata else jpegs[i])
     except MemoryError as error:

@@ -1,4 +1,4 @@
-"""Any shape, on the code as it lies here: every implementation checked, then timed in turn. Stores nothing."""
+"""Any problem, on the code as it lies here: every implementation checked, then timed in turn. Stores nothing."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.commands import own_problems
 from benchmarks.commands.interleaved import Candidates
 from benchmarks.errors import Skip
 from benchmarks.harness import cell
 from benchmarks.timing import limits, memory
 from benchmarks.timing.prepared_cell import PreparedCell
-from benchmarks.workloads.problems import Problem
 
 GROUP = "convbench.implementations"  # entry points by which installed packages offer implementations
 MIN_SAMPLES = 5  # of each implementation, however slow it is
@@ -23,20 +23,22 @@ MIN_SAMPLES = 5  # of each implementation, however slow it is
 def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield events: {"preparing": name}, {"sampled": share}, then {"ceiling": ...} and {"cell": ...} for each result.
 
-    request: input and weight as shapes; names; stride, padding ("same" or a pair), dilation, groups, dtype; threads;
-    seconds for each implementation. Raises ValueError, TypeError or LookupError for what cannot be computed, and
-    MemoryError for what does not fit.
+    request: operation; what own_problems.make() takes of it; names; threads; seconds for each implementation. Raises
+    ValueError, TypeError, LookupError or NotImplementedError for what cannot be computed, ImportError for what is missing,
+    and MemoryError for what does not fit.
     """
     import impls  # here, because asv imports every file of the suite, also beside a commit that has no impls
 
     memory.keep_freed_memory()
-    problem = _problem(impls, request)
+    operation = request["operation"]
+    problem = own_problems.make(request)
+    # Which operation one from elsewhere is of is known when it is loaded: of others than conv2d they have to be named.
     offered = {entry.name: entry for entry in entry_points(group=GROUP)}
-    names = request["names"] or [*impls.names("conv2d"), *sorted(offered)]
+    names = request["names"] or [*impls.names(operation), *(sorted(offered) if operation == "conv2d" else ())]
     for name in names:
-        if name not in offered and name not in impls.names("conv2d"):
-            impls.load(name, "conv2d")  # raises, with near matches
-    candidates = Candidates(problem, request["threads"])
+        if name not in offered and name not in impls.names(operation):
+            impls.load(name, operation)  # raises, with near matches
+    candidates = Candidates(problem, request["threads"], operation)
     for name in names:
         yield {"preparing": name}
         candidates.add(name, functools.partial(_prepare, candidates, name, offered, bool(request["names"])))
@@ -52,31 +54,21 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for name in ready_limits:
         yield {"ceiling": limits.LIMITS[name], "seconds": float(np.median(candidates.measured[name].samples))}
     for result in candidates.results():
-        yield {"cell": result, "problem": problem.describe()}
+        yield {"cell": result, "problem": candidates.task.describe(), "baseline": candidates.task.baseline}
 
 
 def _prepare(candidates: Candidates, name: str, offered: dict[str, EntryPoint], asked: bool) -> PreparedCell:
     # A cutoff spares users what they did not ask for; an implementation that they name is worth waiting for.
-    if not asked and cell.on_request(name):
+    operation = candidates.task.operation
+    if not asked and cell.on_request(name, operation):
         raise Skip("on request: name it")
     if not asked and (reason := cell.too_slow(name, candidates.task)):
         raise Skip(f"too slow here: {reason}")
     import impls
 
-    return candidates.check(name, impls.wrap(name, offered[name].load()) if name in offered else cell.load(name, "conv2d"))
-
-
-def _problem(impls: Any, request: dict[str, Any]) -> Problem:
-    (n, c, h, w), (k, channels, r, s) = request["input"], request["weight"]
-    dilation, padding = request["dilation"], request["padding"]
-    if padding == "same":
-        if r % 2 == 0 or s % 2 == 0 or request["stride"] != 1:
-            raise ValueError('padding="same" needs stride 1, and here odd kernel sizes; give the padding in numbers')
-        padding = (dilation * (r - 1) // 2, dilation * (s - 1) // 2)
-    problem = Problem(n, c, h, w, k, r, s, request["stride"], tuple(padding), dilation, request["groups"], request["dtype"])
-    # What cannot be computed is said once, by the arguments' own check, before anything is made.
-    impls.load("cpu.loops").unsupported((n, c, h, w), (k, channels, r, s), **problem.arguments, dtype=problem.dtype)
-    from impls import checks
-
-    checks.require_memory(problem.bytes, f"input, weight and output of {problem.label}")
-    return problem
+    if name not in offered:
+        return candidates.check(name, cell.load(name, operation))
+    function = impls.wrap(name, offered[name].load())
+    if function.operation != operation:
+        raise TypeError(f"{name} is an implementation of {function.operation}, not of {operation}")
+    return candidates.check(name, function)

@@ -1,0 +1,1 @@
+"""im2col on the CPU."""

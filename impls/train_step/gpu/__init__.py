@@ -1,0 +1,1 @@
+"""train_step on a CUDA device."""

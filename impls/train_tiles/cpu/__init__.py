@@ -1,0 +1,1 @@
+"""train_tiles on the CPU."""
