@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help bench bench-full bench-gpu bench-gpu-full device wheelhouse device-bundle distributions dashboard speed tune gate-proof test test-all proofs fuzz lint smoke overhead clean
+.PHONY: help bench bench-full bench-gpu bench-gpu-full device wheelhouse device-bundle distributions dashboard speed tune gate-proof test test-all proofs fuzz profiled lint smoke overhead clean
 
 help:
 	@echo "make bench       install, measure a short selection for HEAD, publish, print the table (nine to sixteen minutes)"
@@ -23,6 +23,7 @@ help:
 	@echo "make test-all  these and the slow ones, as .ci/run does: ten minutes"
 	@echo "make proofs   the proofs that take minutes each"
 	@echo "make fuzz        damaged files and odd convolutions for MINUTES=10, beginning with SEED=0, kernels under sanitizers"
+	@echo "make profiled    compile the kernels for profilers, into an environment of its own: docs/profile.md says how to use it"
 	@echo "make lint        ruff and mypy"
 	@echo "make smoke       every kind of class with one implementation, built, checked and published"
 	@echo "make overhead    what a cell costs beside the calls it times"
@@ -36,7 +37,7 @@ $(VENV)/installed: pyproject.toml convbench/pyproject.toml meson.build meson.opt
 	@echo "installing into $(VENV) (about a minute, most of it torch)"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet "meson-python>=0.18" "meson>=1.4" ninja "Cython==3.3.1" "setuptools>=77"
+	$(BIN)/python -m pip install --quiet "meson-python>=0.18" "meson>=1.4" ninja "Cython==3.3.1" "numpy==2.4.6" "setuptools>=77"
 	PATH="$(CURDIR)/$(BIN):$$PATH" CYTHON="$(CURDIR)/$(BIN)/cython" PYTHONWARNINGS=ignore::UserWarning \
 		$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[bench,libraries,test]' --editable './convbench[export,page,profile]'
 	@touch $@
@@ -184,6 +185,15 @@ fuzz: $(VENV)/installed
 			$(BIN)/python -S -P -m pytest --quiet --timeout 0 --hypothesis-seed $$seed -p no:cacheprovider tests/test_fuzz.py || \
 			{ echo "repeat it with: make fuzz SEED=$$seed; what was tried last is in build/fuzz"; exit 1; }; \
 		seed=$$((seed + 1)); done
+
+# An environment of its own that finds the libraries of the other one: its kernels are slower, so nothing is measured with them.
+PROFILED := build/profiled
+profiled: $(VENV)/installed
+	@echo "compiling the kernels for profilers (minutes, the first time)"
+	$(BIN)/python -m venv --without-pip $(PROFILED)
+	@echo "$(SITE)" > "$$($(PROFILED)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/libraries.pth"
+	PATH="$(CURDIR)/$(BIN):$$PATH" CYTHON="$(CURDIR)/$(BIN)/cython" $(BIN)/python -m pip --python $(PROFILED)/bin/python install --quiet \
+		--no-deps --no-build-isolation -Cbuilddir=$(PROFILED)-objects -Csetup-args=-Dprofile=true --editable .
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .

@@ -8,6 +8,7 @@ import click
 
 from convbench.cli import options
 from convbench.common.terminal import SafeConsole
+from convbench.suite import flat_profile
 
 
 @click.command("profile")
@@ -27,18 +28,43 @@ from convbench.common.terminal import SafeConsole
 @click.option(
     "--seconds", type=click.FloatRange(0.01), default=5.0, show_default=True, help="Approximate time limit in seconds."
 )
+@click.option("--flat", is_flag=True, help="Print a flat profile, a line a function, instead of the call tree.")
+@click.option(
+    "--sort",
+    type=click.Choice(list(flat_profile.ORDERS)),
+    default="own",
+    show_default=True,
+    help="Order of the flat profile.",
+)
+@click.option("--counters", is_flag=True, help="Print what the processor counted, by perf: cycles, instructions, misses.")
+@click.option("--output", type=options.FILE, metavar="FILE.prof", help="Write the profile for snakeviz, gprof2dot or pstats.")
 @click.option("--graph", type=options.FILE, metavar="FILE.svg", help="Draw the call graph, by gprof2dot and Graphviz.")
 @click.option("--native", type=options.FILE, metavar="FILE.svg", help="Draw a flame graph with compiled frames, by py-spy.")
 @click.option(
+    "--rate",
+    type=click.IntRange(1),
+    help="Stacks per second of the flame graph.  [default: 100, fewer in more than 9 seconds]",
+)
+@click.option(
     "--trace", type=options.FILE, metavar="FILE.json", help="Write the trace of torch's profiler, for chrome://tracing."
 )
-def command(graph: Path | None, native: Path | None, trace: Path | None, **question) -> None:
-    """Where does the time go inside one implementation? Prints the call tree, or draws what the options name.
+def command(
+    flat: bool,
+    sort: str,
+    counters: bool,
+    output: Path | None,
+    graph: Path | None,
+    native: Path | None,
+    rate: int | None,
+    trace: Path | None,
+    **question,
+) -> None:
+    """Where does the time go inside one implementation? Prints the call tree, or what the options name.
 
     PROBLEM is one of benchmarks/sets, or any shape by its label: convbench profile im2col.naive n1c1h7w7k1r3s3
     """
     from convbench.asv import project
     from convbench.suite import profiler
 
-    outputs = profiler.Outputs(graph, native, trace)
-    click.echo("\n".join(profiler.run(project.find(), question, outputs, SafeConsole(stderr=True))))
+    outputs = profiler.Outputs(graph, native, trace, output, sort if flat else None, counters, rate)
+    click.echo(profiler.run(project.find(), question, outputs, SafeConsole(stderr=True)))

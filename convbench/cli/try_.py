@@ -3,34 +3,65 @@
 from __future__ import annotations
 
 import click
+from click.core import ParameterSource
 
 from convbench.cli import options, output
 from convbench.common.terminal import SafeConsole
 
 
 @click.command("try")
-@click.argument("input", metavar="INPUT")
-@click.argument("weight", metavar="WEIGHT")
-@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.argument("texts", metavar="PROBLEM... [NAME]...", nargs=-1)
+@click.option("--operation", default="conv2d", show_default=True, metavar="NAME", help="What is done with the problem.")
 @click.option("--stride", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--padding", default="0", show_default=True, help='A number, VERTICALxHORIZONTAL or "same".')
 @click.option("--dilation", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--groups", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--dtype", type=click.Choice(["float32", "float64"]), default="float32", show_default=True)
+@click.option("--fill", type=float, default=0.0, show_default=True, help="im2col: what the padding holds.")
+@click.option(
+    "--batch",
+    type=click.IntRange(1),
+    default=32,
+    show_default=True,
+    help="read_batch: number of tiles, or as many as there are.",
+)
+@click.option("--bands", metavar="BAND,...", help="read_batch: bands to read, from 1.  [default: 4,3,2 where there are four]")
+@click.option(
+    "--region", metavar="TOPxLEFTxHEIGHTxWIDTH", help="preprocess: part of the picture, in pixels.  [default: all of it]"
+)
+@click.option(
+    "--size", type=click.IntRange(1), default=128, show_default=True, help="preprocess: side of what the network is given."
+)
 @options.THREADS
 @click.option("--seconds", type=click.FloatRange(0.01), default=0.5, show_default=True, help="For each implementation.")
 @options.JSON_LINES
 @options.CSV_LINES
-def command(input, weight, names, as_json, as_csv, **options) -> None:
-    """Check and time your shape on the working tree, every implementation in turn. Stores nothing.
+@click.pass_context
+def command(context: click.Context, texts, operation, as_json, as_csv, **options) -> None:
+    """Check and time your problem on the working tree, every implementation in turn or those named. Stores nothing.
 
-    INPUT is NxCxHxW and WEIGHT KxCxRxS, with C the channels of a group: convbench try 1x64x56x56 128x64x3x3 --stride 2
+    For conv2d the problem is INPUT, NxCxHxW, and WEIGHT, KxCxRxS, with C the channels of a group:
+
+    \b
+    convbench try 1x64x56x56 128x64x3x3 --stride 2
+    convbench try 1x64x56x56 128x64x3x3 cpu.torch cpu.mine
+
+    \b
+    Other operations, each with its own problem:
+    conv2d_backward   INPUT WEIGHT   as for conv2d
+    conv_transpose2d  INPUT WEIGHT   as torch has them: 1x128x8x8 128x64x4x4
+    im2col            IMAGE KERNEL   sizes along each axis: 64x64 3x3
+    read_batch        FOLDER         of GeoTIFF tiles
+    preprocess        PICTURE        a JPEG
+    adam_step         PROBLEM        a number of parameters: 1796010
+    train_step, ...   PROBLEM        a label: perceptron-n100
     """
     from convbench.asv import project
-    from convbench.suite import one_shape
+    from convbench.suite import one_problem, problem_forms
 
-    request = one_shape.request(input, weight, names, options)
-    cells, notes = one_shape.run(project.find(), request, SafeConsole(stderr=True))
+    given = [name for name in options if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    request = problem_forms.request(operation, texts, options, given)
+    cells, notes = one_problem.run(project.find(), request, SafeConsole(stderr=True))
     output.print_cells(cells, notes, as_json, as_csv)
     if failed := ", ".join(cells[cells.status == "failed"].implementation):
         raise click.ClickException(f"{failed} failed: implementations that fail verification or raise an error are not timed")

@@ -23,7 +23,7 @@ from rich.console import Console
 
 from convbench.asv.project import Project
 from convbench.common import atomic_write, interrupts, numbers
-from convbench.suite import ask, call_tree, flame_graph
+from convbench.suite import ask, call_tree, counters, flame_graph, flat_profile
 
 MAX_RATE = 100  # stacks per second that py-spy looks at
 MAX_STACKS = 900  # in all: it draws no frame below a thousandth, and a compiled function is as many as its addresses
@@ -35,36 +35,57 @@ REFUSED = (
 
 @dataclass(frozen=True)
 class Outputs:
-    """The files that are asked for; without any, the call tree is text."""
+    """The selected outputs: files, and texts to print; the call tree, where none is selected.
+
+    flat: a key of flat_profile.ORDERS. rate: stacks per second, where that is not left to MAX_RATE and MAX_STACKS.
+    """
 
     graph: Path | None = None
     native: Path | None = None
     trace: Path | None = None
+    output: Path | None = None
+    flat: str | None = None
+    counters: bool = False
+    rate: int | None = None
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """By the options that name them."""
+        named = {"graph": self.graph, "native": self.native, "trace": self.trace, "output": self.output}
+        return {option: path for option, path in named.items() if path}
+
+    @property
+    def tree(self) -> bool:
+        return not (self.files or self.flat or self.counters)
 
     @property
     def tools(self) -> list[str]:
         """What the suite is asked for, in its words; the stacks last, since their calls have no end."""
-        wanted = {"calls": self.graph or not (self.native or self.trace), "trace": self.trace, "stacks": self.native}
+        calls = self.graph or self.output or self.flat or self.tree
+        wanted = {"counters": self.counters, "calls": calls, "trace": self.trace, "stacks": self.native}
         return [tool for tool, asked in wanted.items() if asked]
 
 
-def run(project: Project, question: dict[str, Any], outputs: Outputs, console: Console) -> list[str]:
-    """Profile; return what to print: the call tree, or a line about each file.
+def run(project: Project, question: dict[str, Any], outputs: Outputs, console: Console) -> str:
+    """Profile; return what to print: the selected texts, and a line about each file.
 
     question: name, problem, operation, threads, calls, seconds. Files appear whole, all of them, or not at all. Raises
     ClickException in one sentence for whatever prevents it: a missing tool, an unknown name, a wrong answer, Ctrl-C.
     """
     require_tools(outputs)
-    paths = [path.resolve() for path in vars(outputs).values() if path]
-    if len(set(paths)) < len(paths):
-        raise click.ClickException("--graph, --native and --trace need a file each")
-    said: list[str] = []
+    if outputs.native:
+        stack_rate(question["seconds"], outputs.rate)
+    paths = {path.resolve() for path in outputs.files.values()}
+    if len(paths) < len(outputs.files):
+        raise click.ClickException("--graph, --native, --trace and --output need a file each")
+    texts: list[str] = []
+    lines: list[str] = []
     facts: dict[str, Any] = {}
     with contextlib.ExitStack() as stack:
         stack.enter_context(interrupts.interruptible(lambda: "no profile was written"))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        files = {tool: folder / tool for tool in ("calls", "trace")}
-        new = {option: stack.enter_context(_whole(path)) for option, path in vars(outputs).items() if path}
+        files = {tool: folder / tool for tool in ("counters", "calls", "trace")}
+        new = {option: stack.enter_context(_whole(path)) for option, path in outputs.files.items()}
         request = {**question, "tools": outputs.tools, "files": {tool: str(path) for tool, path in files.items()}}
         process: dict[str, int] = {}
         stack.callback(_remove_list, process)
@@ -74,26 +95,34 @@ def run(project: Project, question: dict[str, Any], outputs: Outputs, console: C
                 facts |= event["ready"]
             elif "process" in event:
                 process |= event
-            elif "calls" in event and outputs.graph:
-                title = _title(facts, f"{numbers.many(event['calls'], 'call')} under cProfile")
-                draw_graph(files["calls"], title, new["graph"])
-                said.append(f"{outputs.graph}: {title}")
+            elif "counters" in event:
+                title = _title(facts, f"{numbers.many(event['counters'], 'call')} counted by perf, in user space alone")
+                counted = counters.read(files["counters"].read_text(encoding="utf-8"))
+                texts += [title, counters.render(counted, event["counters"])]
             elif "calls" in event:
-                said += _tree(facts, event["calls"], files["calls"])
+                title = _title(facts, f"{numbers.many(event['calls'], 'call')} under cProfile")
+                if outputs.tree or outputs.flat:
+                    texts += [f"{title}\n{_profile(facts, event['calls'], files['calls'], outputs.flat)}"]
+                if outputs.graph:
+                    draw_graph(files["calls"], title, new["graph"])
+                    lines.append(f"{outputs.graph}: {title}")
+                if outputs.output:
+                    shutil.copyfile(files["calls"], new["output"])
+                    lines.append(f"{outputs.output}: {title}")
             elif "trace" in event:
                 title = _title(facts, f"{numbers.many(event['trace'], 'call')} under torch's profiler")
                 alone = label_trace(files["trace"], {"title": title, **facts}, str(outputs.trace), new["trace"])
-                said.append(
+                lines.append(
                     f"{outputs.trace}: {title}{'; no operator of torch is in it, only functions of impls' if alone else ''}"
                 )
             elif "stacks" in event:
-                count = sample(process["process"], question["seconds"], new["native"])
+                count = sample(process["process"], question["seconds"], new["native"], outputs.rate)
                 title = _title(facts, f"{numbers.many(count, 'stack')} by py-spy")
                 svg = flame_graph.label(new["native"].read_text(encoding="utf-8"), title, event["stacks"])
                 new["native"].write_text(svg, encoding="utf-8")
-                said.append(f"{outputs.native}: {title}")
+                lines.append(f"{outputs.native}: {title}")
                 break  # its calls have no end: closing the events ends the process
-    return said
+    return "\n\n".join([*texts, *(["\n".join(lines)] if lines else [])])
 
 
 def require_tools(outputs: Outputs) -> None:
@@ -104,6 +133,7 @@ def require_tools(outputs: Outputs) -> None:
         ("graph", "Graphviz's dot", shutil.which("dot"), "apt-get install graphviz, or as your system has it"),
         ("native", "py-spy", _py_spy(), "pip install 'convbench[profile]'"),
         ("trace", "torch", found("torch"), "pip install torch"),
+        ("counters", "perf", shutil.which("perf"), "apt-get install linux-perf, or as your system has it (Linux alone)"),
     )
     for option, tool, there, cure in tools:
         if getattr(outputs, option) and not there:
@@ -118,10 +148,22 @@ def draw_graph(profile: Path, title: str, target: Path) -> None:
     _tool(["dot", "-Tsvg", "-o", str(target)], source)
 
 
-def sample(pid: int, seconds: float, target: Path) -> int:
-    """Have py-spy draw a flame graph of a process's stacks, compiled frames too; return of how many."""
+def stack_rate(seconds: float, asked: int | None) -> int:
+    """How many stacks a second py-spy takes. Raises ClickException where more are asked for than can be drawn."""
     duration = math.ceil(seconds)  # it takes whole seconds
-    rate = max(1, min(MAX_RATE, MAX_STACKS // duration))
+    largest = max(1, MAX_STACKS // duration)
+    if asked and asked > largest:
+        raise click.ClickException(
+            f"--rate {asked} makes too many stacks in {duration} s for py-spy, which draws no function below a thousandth; "
+            f"take fewer --seconds, or at most --rate {largest}"
+        )
+    return asked or min(MAX_RATE, largest)
+
+
+def sample(pid: int, seconds: float, target: Path, asked: int | None = None) -> int:
+    """Have py-spy draw a flame graph of a process's stacks, compiled frames too; return of how many."""
+    duration = math.ceil(seconds)
+    rate = stack_rate(seconds, asked)
     options = ["--native", "--format", "flamegraph", "--duration", str(duration), "--rate", str(rate)]
     try:
         _tool([_py_spy() or "py-spy", "record", *options, "--output", str(target), "--pid", str(pid)])
@@ -143,13 +185,13 @@ def label_trace(trace: Path, facts: dict[str, Any], name: str, target: Path) -> 
     return not any(event.get("cat") == "cpu_op" for event in content["traceEvents"])
 
 
-def _tree(facts: dict[str, Any], calls: int, profile: Path) -> list[str]:
+def _profile(facts: dict[str, Any], calls: int, profile: Path, order: str | None) -> str:
+    """A profile in pstats's format as text: flat in an order, or the call tree; above it what the profiler cost."""
     stats = pstats.Stats(str(profile)).stats  # type: ignore[attr-defined]
     seconds = sum(own for _, _, own, *_ in stats.values()) / calls, facts["seconds"]
     slow, usual = (numbers.quantity(each, "seconds", spread=0.05) for each in seconds)
-    title = _title(facts, f"{numbers.many(calls, 'call')} under cProfile")
     cost = f"{slow} a call under the profiler, {usual} without it: it slows Python's calls down, and no compiled code"
-    return [title, cost, "", call_tree.render(stats)]
+    return f"{cost}\n\n{flat_profile.render(stats, order) if order else call_tree.render(stats)}"
 
 
 def _tool(command: list[str], given: str | None = None) -> str:

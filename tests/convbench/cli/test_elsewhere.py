@@ -46,6 +46,7 @@ def project(tmp_path_factory):
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "status", "shown"),
     [
@@ -62,12 +63,14 @@ def test_what_only_reads_runs_anywhere(project, command, status, shown):
     assert shown in done.stdout
 
 
+@pytest.mark.slow
 def test_the_page_is_written_anywhere(project):
     done = call(project.folder, "publish", "--no-pull", program=PUBLISH)
     assert (done.returncode, done.stderr) == (0, "")
     assert project.page.is_file()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["gate", "run"])
 @pytest.mark.parametrize("platform", ["darwin", "win32"])
 def test_what_measures_says_linux_only(project, command, platform):

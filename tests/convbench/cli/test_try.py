@@ -8,63 +8,11 @@ import re
 import subprocess
 from pathlib import Path
 
-import click
 import psutil
 import pytest
 from command_line import inside, process, sentence
 
-from convbench.suite import one_shape
-
 ROOT = Path(__file__).parents[3]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "1x3x16",
-        "1x3x16x16x1",
-        "1,3,16,16",
-        "",
-        "x",
-        "xxx",
-        "1x3x16x",
-        "1x3x16x-16",
-        "1X3X16X16",
-        " 1x3x16x16",
-        "1x3x16x16\n",
-        "1x3x1e3x16",
-        "1x3x16x16.0",
-        "1x3x16xten",
-    ],
-)
-@pytest.mark.parametrize("named", ["INPUT", "WEIGHT"])
-def test_a_text_that_is_no_shape(text, named):
-    shapes = (text, "4x3x3x3") if named == "INPUT" else ("1x3x16x16", text)
-    with pytest.raises(click.BadParameter, match=r"is not 4 numbers joined by x, as in \d+x") as caught:
-        one_shape.request(*shapes, (), {"padding": "0"})
-    assert caught.value.param_hint == named
-    assert repr(text) in caught.value.message
-
-
-@pytest.mark.parametrize(
-    ("padding", "expected"), [("same", "same"), ("0", [0, 0]), ("3", [3, 3]), ("1x2", [1, 2]), ("10x0", [10, 0])]
-)
-def test_padding(padding, expected):
-    question = one_shape.request("1x3x16x16", "4x3x3x3", ("a",), {"padding": padding, "stride": 2})
-    assert question == {
-        "input": [1, 3, 16, 16],
-        "weight": [4, 3, 3, 3],
-        "names": ["a"],
-        "padding": expected,
-        "stride": 2,
-    }
-
-
-@pytest.mark.parametrize("padding", ["valid", "-1", "1x2x3", "1.5", "", "x", "max"])
-def test_a_text_that_is_no_padding(padding):
-    with pytest.raises(click.BadParameter) as caught:
-        one_shape.request("1x3x16x16", "4x3x3x3", (), {"padding": padding})
-    assert caught.value.message.startswith(f"{padding!r} is ")
 
 
 SHAPES = ["1x3x16x16", "4x3x3x3"]

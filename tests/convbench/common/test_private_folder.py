@@ -94,6 +94,7 @@ class Evil:
         return Path.touch, (self.proof,)
 
 
+@pytest.mark.slow
 @as_root
 def test_numba_runs_nothing_from_a_cache_that_another_user_can_write_to(tmp_path):
     cache, proof = tmp_path / "cache", tmp_path / "proof"
@@ -129,6 +130,7 @@ for os.environ["TORCHINDUCTOR_CACHE_DIR"] in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 @as_root
 def test_the_compiler_of_torch_keeps_to_a_folder_of_this_user(tmp_path, monkeypatch):
     """The shared temporary folder has one under a name that anybody can take first."""

@@ -139,6 +139,7 @@ def test_a_compiler_that_is_not_there(system, monkeypatch):
 # The suite
 
 
+@pytest.mark.slow
 def test_the_suite_tells_who_can_run_here_and_what_the_others_lack():
     command = [sys.executable, "-m", "benchmarks", "doctor"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)

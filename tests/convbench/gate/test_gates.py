@@ -83,6 +83,7 @@ def harmless(gate):
         return gate("base", "harmless", "--bench", "^(health.(Answers|New)|newest)", *ENOUGH)
 
 
+@pytest.mark.slow
 def test_what_a_head_may_do(harmless):
     """Print 20 MB, return NaN, change an answer, add benchmarks."""
     _, report = harmless
@@ -150,6 +151,7 @@ def test_what_a_head_breaks(breaking, cell, words):
     assert words in done.stdout
 
 
+@pytest.mark.slow
 def test_what_works_beside_it_is_measured(breaking):
     found = cells(breaking[1])
     for name in ("Faults.time_fine", "Given.time_given(10)"):
@@ -157,6 +159,7 @@ def test_what_works_beside_it_is_measured(breaking):
         assert found[name]["rounds"] >= FEW
 
 
+@pytest.mark.slow
 def test_a_benchmark_file_that_cannot_be_imported(gate):
     """One that the head alone cannot import fails where nothing was asked for by name; one that neither side can is told."""
     done, report = gate("base", "without", "--budget", "0.01")
@@ -167,6 +170,7 @@ def test_a_benchmark_file_that_cannot_be_imported(gate):
     assert reasons["benchmarks.newest"].startswith("cannot be imported with the code of either side: ImportError: ")
 
 
+@pytest.mark.slow
 def test_what_fails_on_both_sides(gate):
     with few_rounds():
         done, report = gate("base", "twin", "--bench", "time_both|Faults.time_fine", *ENOUGH)
@@ -216,6 +220,7 @@ def test_what_is_accepted_passes_and_is_told(gate, slower, head, options, by):
     assert report["summary"].startswith("1 accepted")
 
 
+@pytest.mark.slow
 def test_with_an_accept_file_the_heads_own_only_proposes(gate, slower, tmp_path):
     """The file need not be there."""
     with slower:
@@ -226,6 +231,7 @@ def test_with_an_accept_file_the_heads_own_only_proposes(gate, slower, tmp_path)
     assert report["proposed"] == [{"cell": CELL, "reason": "it is right now"}]
 
 
+@pytest.mark.slow
 def test_a_dirty_tree_and_a_head_that_is_named(sample, python):
     sample.write({"sample/__init__.py": SLOWER})
     try:

@@ -74,14 +74,15 @@ def test_accepted_without_a_reason(project, options):
 
 
 def test_a_malformed_accept_file(project):
-    project.write({".asv.toml": "accept = 3"})
-    said = mistake(project.folder, "HEAD", "HEAD", "--accept-file", project.folder / ".asv.toml")
+    project.commit({".asv.toml": "accept = 3"})
+    said = mistake(project.folder, "HEAD~1", "HEAD", "--accept-file", project.folder / ".asv.toml")
     assert said == "Error: .asv.toml may hold [[accept]] tables alone"
 
 
 @pytest.mark.parametrize("option", ["--json", "--markdown"])
 def test_a_report_in_no_folder(project, option):
-    said = mistake(project.folder, option, project.folder / "nowhere" / "report")
+    project.commit({"sample/__init__.py": "changed = True"})
+    said = mistake(project.folder, "HEAD~1", option, project.folder / "nowhere" / "report")
     assert "cannot be written" in said
     assert "nowhere is no folder" in said
 

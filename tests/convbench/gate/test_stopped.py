@@ -57,8 +57,8 @@ def started(sample, command, tmp_path):
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 def test_stopped(sample, started, tmp_path, number):
-    file, base = tmp_path / "report.json", sample.commits["base"]
-    process = started(file.exists, base, base, "--bench", r"Unsteady.*\([1-3]\)$", "--budget", "4", "--json", file)
+    file, pair = tmp_path / "report.json", [sample.commits[name] for name in ("base", "twin")]
+    process = started(file.exists, *pair, "--bench", r"Unsteady.*\([1-3]\)$", "--budget", "4", "--json", file)
     assert json.loads(file.read_text())["rounds"] >= 1
     process.send_signal(number)
     assert process.wait(60) == 4
@@ -91,7 +91,11 @@ def test_two_at_once(sample, command):
     work = sample.folder / ".convbench"
     with lock.lock(work, sample.folder / "results"):
         done = subprocess.run(
-            command(*[sample.commits["base"]] * 2), cwd=sample.folder, env=environment, capture_output=True, text=True
+            command(sample.commits["base"], sample.commits["twin"]),
+            cwd=sample.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
         )
     assert done.returncode == 4
     assert "measuring here; two at once would disturb each other" in done.stdout
@@ -105,7 +109,8 @@ def test_the_disk_fills_when_it_writes_its_report(sample, command, tmp_path):
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (26_000, 26_000))
 
-    arguments = [*[sample.commits["base"]] * 2, "--bench", "Unsteady", "--budget", "0.2", "--json", tmp_path / "report.json"]
+    pair = [sample.commits[name] for name in ("base", "twin")]
+    arguments = [*pair, "--bench", "Unsteady", "--budget", "0.2", "--json", tmp_path / "report.json"]
     done = subprocess.run(
         command(*arguments),
         cwd=sample.folder,

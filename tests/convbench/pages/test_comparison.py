@@ -149,6 +149,7 @@ def test_a_gallery(published, opened):
 # Filters and the address
 
 
+@pytest.mark.slow
 def test_filters_leave_out_and_stand_in_the_address(published, opened):
     page = opened(published.page, f"#benchmark={SWEEP['name']}")
     page.select_option("#device", "cuda")
@@ -184,6 +185,7 @@ def test_an_address_that_names_what_is_not_there(published, opened):
     assert page.locator("#table td").count() > 0
 
 
+@pytest.mark.slow
 def test_the_keyboard_is_enough(published, opened):
     page = opened(published.page, f"#benchmark={SWEEP['name']}")
     page.locator("#table td").first.focus()
@@ -226,6 +228,7 @@ def test_no_script_but_its_own_runs_in_the_page(published, browser):
     assert len([text for text in said if "Content Security Policy" in text]) == 2
 
 
+@pytest.mark.slow
 def test_the_page_works_where_the_dashboard_serves_it(published, browser):
     """Whose policy holds together with that of the page."""
     page, wrong = browser.new_page(), []

@@ -87,6 +87,7 @@ def first(folder):
 # Cells
 
 
+@pytest.mark.slow
 def test_cells_that_hang_or_are_killed_have_no_time_and_those_that_print_megabytes_have(first):
     folder, (status, out, err) = first.folder, first.told
     assert status == 1, out
@@ -99,6 +100,7 @@ def test_cells_that_hang_or_are_killed_have_no_time_and_those_that_print_megabyt
     assert max(len(out), *(path.stat().st_size for path in folder.glob("results/*/*"))) < 10_000
 
 
+@pytest.mark.slow
 def test_a_run_whose_fork_server_is_killed_keeps_what_was_finished(first):
     folder = first.folder
     before = results(folder)

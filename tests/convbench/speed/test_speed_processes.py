@@ -108,6 +108,7 @@ OTHERS |= dict.fromkeys(("wrong", "leaving"), _bare)
 """
 
 
+@pytest.mark.slow
 def test_a_wrong_candidate_has_no_time_and_one_that_ends_the_process_leaves_the_others(project):
     goals = GOALS.replace('ours = "cpu.shift"', 'ours = "leaving"', 1).replace('ours = "cpu.shift"', 'ours = "wrong"', 1)
     (project / "benchmarks" / "commands" / "speed.toml").write_text(goals)

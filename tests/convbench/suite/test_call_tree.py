@@ -124,6 +124,8 @@ def test_functions_are_named_by_where_they_are_imported_from():
     assert names(json.dumps.__code__)[::2] == ("json/__init__.py", "dumps")
     assert names(click.echo.__code__)[0] == "click/utils.py"
     assert names((lambda: 0).__code__)[2].endswith("imported_from.<locals>.<lambda>")
+    cython = (lambda: 0).__code__.replace(co_filename="impls/a.pyx", co_firstlineno=7, co_qualname="loops[float[:, ::1]]")
+    assert names(cython) == ("impls/a.pyx", 7, "loops")
     assert names("<method 'x' of 'y' objects at 0x7f12ab>") == ("~", 0, "<method 'x' of 'y' objects>")
 
 

@@ -1,13 +1,17 @@
 """convbench profile: what each tool writes about real implementations."""
 
 import json
+import os
+import pstats
 import re
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+import stand_in_perf
 from profiles import ROOT, SMALL, TOOLS, convbench, need
 
 import impls
@@ -81,7 +85,7 @@ INSIDE = {  # of the call graph and the flame graph: Python's frames and, where 
 @pytest.mark.parametrize("name", KINDS)
 def test_every_tool_writes_a_file_that_opens(tmp_path, name):
     """A trace of torch alone, since loading it takes seconds; one of other kernels is looked at above."""
-    tools = list(TOOLS) if name == "cpu.torch" else ["graph", "native"]
+    tools = list(TOOLS) if name == "cpu.torch" else ["graph", "native", "output"]
     need(*tools)
     problem = {"im2col.naive": SMALL, "cpu.torch": "n1c64h28w28k64r3s3p1"}.get(name, "n1c16h28w28k16r3s3p1")
     files, said = profile_to(tmp_path, name, problem, "--calls=5", "--seconds=1", tools=tools)
@@ -100,7 +104,7 @@ def test_every_tool_writes_a_file_that_opens(tmp_path, name):
         assert named["aten::conv2d"]
         assert "no operator of torch" not in said
     for file in files.values():
-        content = file.read_text()
+        content = file.read_bytes().decode(errors="replace")
         assert str(ROOT) not in content
         assert str(Path(sys.prefix).resolve()) not in content
 
@@ -119,6 +123,37 @@ def test_the_tree_names_what_is_inside(name):
     assert str(ROOT) not in done.stdout
     if name == "im2col.naive":  # 9 taps and 25 pixels, two indices unraveled for each pair
         assert re.search(r" 9,000 .* _unravel \(impls/conv2d/im2col/naive\.py:\d+\)", done.stdout)
+
+
+def test_a_flat_profile_and_its_file(tmp_path):
+    """The file has what the text has, and gprof2dot reads it."""
+    pytest.importorskip("gprof2dot")
+    file = tmp_path / "a.prof"
+    done = convbench("im2col.naive", SMALL, "--calls=3", "--flat", "--sort=calls", f"--output={file}")
+    assert (done.returncode, done.stderr) == (0, "")
+    title, _, empty, total, _, heading, first, *_, last = done.stdout.splitlines()
+    stats = pstats.Stats(str(file))
+    assert title == f"conv2d by im2col.naive on {SMALL}, float32, 1 thread: 3 calls under cProfile"
+    assert total.startswith(f"{stats.total_calls:,} function calls, {stats.prim_calls:,} of them primitive, in ")
+    assert (empty, heading.split()[:2], last) == ("", ["calls", "primitive"], f"{file}: {title}")
+    assert re.match(r" *2,700 +2,700 .* method 'append' of 'list' objects$", first)  # 9 taps, 25 pixels, 4 indices, 3 calls
+    assert re.search(r"\n *1,350 +1,350 .* _unravel \(impls/conv2d/im2col/naive\.py:\d+\)\n", done.stdout)
+    drawn = subprocess.run([sys.executable, "-m", "gprof2dot", "-f", "pstats", file], capture_output=True, check=True)
+    assert b":_unravel" in drawn.stdout
+
+
+def test_counters_are_those_of_the_calls(tmp_path):
+    stand_in_perf.install(tmp_path, "3000000;;cycles:u;1;100.00;;\n7500000;;instructions:u;1;100.00;;\n")
+    path = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
+    done = convbench("cpu.shift", SMALL, "--calls=3", "--counters", PATH=path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        f"conv2d by cpu.shift on {SMALL}, float32, 1 thread: 3 calls counted by perf, in user space alone",
+        "",
+        "   a call  event",
+        "1,000,000  cycles",
+        "2,500,000  instructions  2.50 a cycle",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -145,6 +180,7 @@ PROBLEMS = {
     "read_batch": "n2b13h64w64",
     "preprocess": "n2h120w160y60x80s48",
     "train_step": "convolutional-n20",
+    "im2col": "i9x9k3x3p1",
 }
 
 
@@ -156,7 +192,8 @@ def test_every_implementation(tmp_path, operation, name):
         impls.load(name, operation)
     except impls.Unavailable as error:
         pytest.skip(str(error))
-    problem = PROBLEMS[operation]
+    network = impls.contract.declaration(name, operation)["limits"].get("network", "convolutional")
+    problem = PROBLEMS[operation].replace("convolutional", network)
     files, _ = profile_to(tmp_path, name, problem, "--operation", operation, "--calls=3", "--seconds=1")
     place = f"impls/{operation}/{name.replace('.', '/')}.py"
     assert f"{name.rpartition('.')[2]}:" in texts(files["graph"])

@@ -1,6 +1,8 @@
 """convbench profile where something goes wrong: one sentence, no file, and no process that is left."""
 
+import contextlib
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -8,12 +10,13 @@ from pathlib import Path
 import click
 import psutil
 import pytest
+import stand_in_perf
 from profiles import SMALL, TOOLS, convbench, finish, need, sentence, start
 
 from benchmarks.commands import profile as suite_side
 from benchmarks.harness import cell
 from benchmarks.workloads.convolutions import Convolution
-from convbench.suite import profiler
+from convbench.suite import counters, profiler
 
 
 @pytest.mark.slow
@@ -96,13 +99,15 @@ def test_a_wrong_answer_has_no_profile(tmp_path):
         ("graph", "Graphviz's dot", "apt-get install graphviz"),
         ("native", "py-spy", "pip install 'convbench[profile]'"),
         ("trace", "torch", "pip install torch"),
+        ("counters", "perf", "apt-get install linux-perf"),
     ],
 )
 def test_a_missing_tool_is_named_with_its_cure(monkeypatch, tmp_path, option, tool, cure):
     there = "gprof2dot" if tool == "Graphviz's dot" else ""
     monkeypatch.setattr(profiler.importlib.util, "find_spec", lambda name: name == there or None)
     monkeypatch.setattr(profiler.shutil, "which", lambda *_, **__: None)
-    said = sentence(convbench("cpu.loops", SMALL, f"--{option}", tmp_path / "file"))
+    value = [] if option == "counters" else [tmp_path / "file"]
+    said = sentence(convbench("cpu.loops", SMALL, f"--{option}", *value))
     assert said.startswith(f"--{option} needs {tool}, which is not installed: {cure}")
     assert list(tmp_path.iterdir()) == []
 
@@ -150,6 +155,22 @@ def test_no_more_stacks_than_can_be_drawn(monkeypatch, tmp_path, seconds, rate):
     assert commands[0][commands[0].index("--rate") + 1] == str(rate)
 
 
+@pytest.mark.parametrize(("seconds", "asked", "largest"), [(1, 901, 900), (5.0, 181, 180), (4.1, 1000, 180), (5000, 2, 1)])
+def test_a_rate_that_cannot_be_drawn(tmp_path, seconds, asked, largest):
+    need("native")
+    words = ["--native", tmp_path / "a.svg", "--seconds", seconds, "--rate"]
+    said = sentence(convbench("cpu.loops", SMALL, *words, asked))
+    assert said.startswith(f"--rate {asked} makes too many stacks in ")
+    assert said.endswith(f" at most --rate {largest}")
+    assert profiler.stack_rate(seconds, largest) == largest
+
+
+def test_a_machine_whose_perf_counts_nothing(tmp_path):
+    stand_in_perf.install(tmp_path, "<not supported>;;cycles:u;0;100.00;;\n")
+    path = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
+    assert sentence(convbench("cpu.shift", SMALL, "--counters", PATH=path)) == counters.NONE
+
+
 @pytest.mark.parametrize("option", TOOLS)
 @pytest.mark.parametrize("path", ["/proc/none/a", "missing/folder/a"])
 def test_a_file_that_cannot_be_written(monkeypatch, option, path):
@@ -158,11 +179,9 @@ def test_a_file_that_cannot_be_written(monkeypatch, option, path):
 
 
 def test_a_file_for_each():
-    need("graph", "trace")
-    assert (
-        sentence(convbench("cpu.loops", SMALL, "--graph=a", "--trace=./a"))
-        == "--graph, --native and --trace need a file each"
-    )
+    need("graph")
+    said = sentence(convbench("cpu.loops", SMALL, "--graph=a", "--output=./a"))
+    assert said == "--graph, --native, --trace and --output need a file each"
 
 
 def test_a_file_that_was_there_stays_where_there_is_no_profile(tmp_path):
@@ -172,25 +191,38 @@ def test_a_file_that_was_there_stays_where_there_is_no_profile(tmp_path):
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
 
 
+def all_with(tool, parent):
+    """The processes below one, once a tool is among them."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        children = parent.children(recursive=True)
+        if any(tool in child.name() for child in children):
+            return children
+    return []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("number", "send", "name"),
-    [(signal.SIGINT, os.killpg, "cpu.torch"), (signal.SIGTERM, os.kill, "cpu.shift")],
-    ids=["Ctrl-C", "kill"],
+    ("number", "send", "name", "option", "tool"),
+    [
+        (signal.SIGINT, os.killpg, "cpu.torch", "native", "py-spy"),
+        (signal.SIGTERM, os.kill, "cpu.shift", "native", "py-spy"),
+        (signal.SIGTERM, os.kill, "cpu.shift", "counters", "perf"),
+    ],
+    ids=["Ctrl-C", "kill", "kill perf's"],
 )
-def test_interrupted_nothing_is_left(tmp_path, number, send, name):
+def test_interrupted_nothing_is_left(tmp_path, number, send, name, option, tool):
     """Ctrl-C reaches all processes at a terminal; with torch, whose kernels are listed in a file meanwhile."""
-    need("native")
-    process = start(name, "n1c64h28w28k64r3s3p1", "--native", tmp_path / "a.svg", "--seconds", "60")
+    need(option)
+    file = [tmp_path / "a.svg"] if option == "native" else []
+    process = start(name, "n1c64h28w28k64r3s3p1", f"--{option}", *file, "--seconds", "60", "--calls", 10**9)
     parent = psutil.Process(process.pid)
     end = time.monotonic() + 60
-    while process.poll() is None and len(parent.children()) < 2 and time.monotonic() < end:
+    while not (children := all_with(tool, parent)) and process.poll() is None and time.monotonic() < end:
         time.sleep(0.05)
-    children = parent.children(recursive=True) if process.poll() is None else []
-    time.sleep(0.3)  # py-spy begins to sample, or is refused
-    if process.poll() is not None and profiler.REFUSED in (said := finish(process).stderr):
+    time.sleep(0.3)  # the tool begins, or is refused
+    if process.poll() is not None and re.search("may not (look|count)", said := finish(process).stderr):
         pytest.skip(said)
-    assert any("py-spy" in child.name() for child in children)
+    assert children
     send(process.pid, number)
     assert sentence(finish(process)) == "interrupted: no profile was written"
     assert psutil.wait_procs(children, timeout=5)[1] == []
