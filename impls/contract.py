@@ -35,6 +35,9 @@ CURES = {
     "triton": "pip install triton",
 }
 
+# What a compiled part needs beside a C compiler, by its name in meson.build.
+HEADERS = {"_cython_jpeg": "a C compiler and libjpeg-turbo's headers are (Debian: apt-get install libjpeg-dev)"}
+
 
 class Unavailable(ImportError):
     """An implementation cannot run here: a library, a compiler or a device is missing. The text says what to install."""
@@ -240,9 +243,8 @@ def _cure(error: ImportError) -> str | None:
     missing = (error.name or "").split(".")
     if missing[0] == "impls":
         compiled = missing[-1].startswith("_") and isinstance(error, ModuleNotFoundError)
-        return (
-            "its compiled part is missing: install convbench where a C compiler is, with pip install ." if compiled else None
-        )
+        where = HEADERS.get(missing[-1], "a C compiler is")
+        return f"its compiled part is missing: install convbench where {where}, with pip install ." if compiled else None
     what = "install what the message names" if isinstance(error, ModuleNotFoundError) else "it or what it needs is broken"
     return CURES.get(missing[0], what)
 

@@ -40,7 +40,7 @@ MAX_NAME = 200  # characters of a cell's name that are shown
 MAX_ROWS = 100  # cells that are shown
 MAX_TABLE = 60_000  # characters; GitHub takes 65536 for all of a comment
 
-VERDICTS = ("broken", "regressed", "not measured", "ambiguous", "improved", "new", "same", "skipped")
+VERDICTS = ("broken", "regressed", "not measured", "unstable", "ambiguous", "improved", "new", "gone", "same", "skipped")
 STATUS = {
     0: "passes",
     1: "fails: cells have regressed",
