@@ -19,6 +19,9 @@ def lock(work: Path, results: Path) -> Iterator[None]:
     """
     try:
         work.mkdir(parents=True, exist_ok=True)
+        # The folder is in no project's own .gitignore. A file or a link that is there already is left alone.
+        with contextlib.suppress(FileExistsError), (work / ".gitignore").open("x", encoding="utf-8") as file:
+            file.write("*\n")
         results.mkdir(parents=True, exist_ok=True)
         with filelock.FileLock(work / "lock", timeout=0):
             yield
