@@ -265,7 +265,8 @@ CELL = record(
     log_ratios=mapping(many(optional(NUMBER))),
 )
 REPORT = record(
-    # A base from before these came writes neither.
+    # A base from before these came writes none of them.
+    ("other_environments", many(text)),
     ("proposed", many(record(cell=text, reason=text))),
     ("proposal_error", optional(text)),
     **dict.fromkeys(("base", "head", "summary"), text),

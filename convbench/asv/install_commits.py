@@ -18,17 +18,24 @@ from asv.util import ProcessError
 from convbench.asv import git
 from convbench.asv.build_commit import last_words, load
 
+# By kind of environment, the programs of which asv needs one.
+PROGRAMS = {"conda": ("conda",), "mamba": ("mamba", "conda"), "rattler": ("conda",), "uv": ("uv",)}
+
 
 def main(question: dict) -> None:
-    """Install the question's commits, {name: hash}, and write {"python", "variables", "environment"} to the outcome.
+    """Install the question's commits, {name: hash}; write {"python", "variables", "environment", "others"} to the outcome.
 
-    variables: by name, what asv sets for a benchmark of that commit. While a commit is being built, the outcome is
-    {"building": name}.
+    variables: by name, what asv sets for a benchmark of that commit. others: environments that nothing is installed in. While
+    a commit is being built, the outcome is {"building": name}; {"refused": sentence} where no environment can be made.
     """
     outcome = Path(question["outcome"])
     conf = load(question["configuration"])
     log.enable(True)
-    here = next(iter(environment.get_environments(conf, None)))
+    found = list(environment.get_environments(conf, question["environments"]))
+    if reason := _refused(conf, question["environments"], found):
+        outcome.write_text(json.dumps({"refused": reason}), encoding="utf-8")
+        return
+    here, *others = found
     here.create()
     repository, work, variables = repo.get_repo(conf), Path(question["work"]), {}
     if question["shallow"]:
@@ -46,8 +53,24 @@ def main(question: dict) -> None:
         "python": here.find_executable("python"),
         "variables": variables,
         "environment": here.name,
+        "others": [other.name for other in others],
     }
     outcome.write_text(json.dumps(known), encoding="utf-8")
+
+
+def _refused(conf, wanted: list[str], found: list) -> str | None:
+    """Why nothing can be built in the environments that were found, of those that are wanted or configured."""
+    asked = wanted[0].partition(":")[0] if wanted else ""
+    kind = found[0].tool_name if found else asked or conf.environment_type
+    if kind == "existing":
+        return "existing environments install nothing, so that both sides would be the same: choose one with --environment"
+    if kind in PROGRAMS and not any(map(shutil.which, PROGRAMS[kind])):
+        program = PROGRAMS[kind][0]
+        return f"environments of {kind} need {program}, which is not installed: install it, or --environment virtualenv"
+    if found:
+        return None
+    versions = ", ".join(one.partition(":")[2] for one in wanted if ":" in one) or ", ".join(conf.pythons)
+    return f"asv found no Python {versions} for environments of {kind}: install it, or choose another with --python"
 
 
 def _install(conf, here, repository, commit: str, checkout: Path, folder: Path) -> None:

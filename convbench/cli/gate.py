@@ -24,8 +24,26 @@ from convbench.common.selection import Selection
 @click.option("--markdown", type=options.FILE, help="The same, for a summary or a comment.")
 @click.option("--self-test", is_flag=True, help="Compare HEAD with itself, with artificial slow-downs of 0, 5, 10 and 25 %.")
 @options.CONFIG
+@click.option("--environment", "-E", "environments", multiple=True, metavar="SPEC", help="As asv's: KIND, or KIND:PYTHON.")
+@click.option("--python", metavar="VERSION", help="As asv's: a Python for the configured kind of environment.")
+@click.option("--launch-method", type=click.Choice(["auto", "spawn", "forkserver"]), help="As asv's.")
 def command(
-    base, head, bench, implementation, quick, budget, accepted, reason, accept_file, json_file, markdown, self_test, config
+    base,
+    head,
+    bench,
+    implementation,
+    quick,
+    budget,
+    accepted,
+    reason,
+    accept_file,
+    json_file,
+    markdown,
+    self_test,
+    config,
+    environments,
+    python,
+    launch_method,
 ) -> None:
     """Is HEAD slower than BASE? Builds both, measures them in turn, and judges every cell of any asv suite.
 
@@ -39,6 +57,7 @@ def command(
     from convbench.gate import formats, pipeline
     from convbench.gate import self_test as selftest
     from convbench.gate.accept import Acceptance
+    from convbench.gate.build import Wanted
     from convbench.stored import table
 
     if bool(accepted) != bool(reason):
@@ -56,6 +75,7 @@ def command(
             json_file,
             markdown,
             accept_file,
+            Wanted((*environments, *([f":{python}"] if python else [])), launch_method),
         )
         if self_test:
             rates = selftest.run(here, request, output.console())

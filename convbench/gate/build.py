@@ -14,7 +14,7 @@ from typing import Any
 from convbench.asv import build_log, git
 from convbench.asv.project import Project
 from convbench.common import session_guard
-from convbench.gate.failures import caused_by
+from convbench.gate.failures import Usage, caused_by
 
 SIDES = ("base", "head")  # as folders they are of one length, since a longer path alone moves the memory of a process
 
@@ -23,7 +23,8 @@ SIDES = ("base", "head")  # as folders they are of one length, since a longer pa
 class Built:
     """A side ready to run: the environment's interpreter and variables, the commit's code, the suite that measures it.
 
-    own_suite: the base's, of which only the names are read. spawns: whether the configuration has each cell load the suite.
+    own_suite: the base's, of which only the names are read. spawns: whether each cell loads the suite. others: the
+    names of environments in which nothing is built.
     """
 
     folder: Path
@@ -33,6 +34,7 @@ class Built:
     own_suite: Path
     environment: str
     spawns: bool
+    others: tuple[str, ...] = ()
 
     @property
     def code(self) -> Path:
@@ -45,8 +47,16 @@ class Built:
         return self.folder / "numba"
 
 
-def build(project: Project, commits: dict[str, str], work: Path) -> dict[str, Built]:
-    """Build the commits of SIDES; the suite of the head measures both. Raises Failure."""
+@dataclass(frozen=True)
+class Wanted:
+    """What is wanted in place of what is configured, in asv's words. environments: KIND, KIND:PYTHON or :PYTHON."""
+
+    environments: tuple[str, ...] = ()
+    launch_method: str | None = None
+
+
+def build(project: Project, commits: dict[str, str], work: Path, wanted: Wanted = Wanted()) -> dict[str, Built]:
+    """Build the commits of SIDES; the suite of the head measures both. Raises Failure, and Usage without an environment."""
     for side in SIDES:
         shutil.rmtree(work / side, ignore_errors=True)
         (work / side / "code").mkdir(parents=True)
@@ -54,7 +64,7 @@ def build(project: Project, commits: dict[str, str], work: Path) -> dict[str, Bu
     outcome, log = work / "built.json", work / "build.log"
     outcome.unlink(missing_ok=True)
     question: dict[str, Any] = {"configuration": str(project.file), "work": str(work), "commits": commits}
-    question |= {"outcome": str(outcome), "shallow": project.is_shallow}
+    question |= {"outcome": str(outcome), "shallow": project.is_shallow, "environments": list(wanted.environments)}
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "convbench.asv.install_commits", json.dumps(question)],
@@ -70,6 +80,8 @@ def build(project: Project, commits: dict[str, str], work: Path) -> dict[str, Bu
         finally:
             session_guard.end(process)
     answer = json.loads(outcome.read_text(encoding="utf-8")) if outcome.is_file() else {}
+    if "refused" in answer:
+        raise Usage(answer["refused"])
     if process.returncode or "python" not in answer:
         reason = "; ".join(filter(None, (build_log.cause(log), build_log.tail(log))))
         side = answer.get("building", "environment")  # which is made before either side is built
@@ -78,7 +90,8 @@ def build(project: Project, commits: dict[str, str], work: Path) -> dict[str, Bu
     return {
         side: Built(
             *(work / side, answer["python"], answer["variables"][side], where, own, answer["environment"]),
-            spawns=project.conf.launch_method == "spawn",
+            spawns=(wanted.launch_method or project.conf.launch_method) == "spawn",
+            others=tuple(answer["others"]),
         )
         for side in SIDES
     }

@@ -36,7 +36,8 @@ def show(report: Report, console: Console) -> None:
     def tell(said: str) -> None:
         console.print(one_line(said), highlight=False, soft_wrap=True)
 
-    tell(f"base {report.base[:10]}, head {report.head[:10]}, {report.machine['machine']}")
+    where = f", {report.environment}; not in {', '.join(report.others)}" if report.others else ""
+    tell(f"base {report.base[:10]}, head {report.head[:10]}, {report.machine['machine']}{where}")
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for heading, justify in zip(HEADINGS, ("left", "left", "right", "right", "right", "right", "right"), strict=True):
         grid.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
@@ -112,6 +113,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "head": report.head,
         "machine": report.machine,
         "environment": report.environment,
+        "other_environments": list(report.others),
         "settings": report.settings,
         "exit_status": report.exit_status,
         "summary": report.summary,
@@ -130,6 +132,8 @@ def as_markdown(report: Report) -> str:
     """The report for a job's summary or a comment."""
     parts = [f"### Speed: {_escape(report.summary)}"]
     parts.append(f"{report.head[:10]} against {report.base[:10]} on `{report.machine['machine']}`, both measured in turn.")
+    if report.others:
+        parts.append(f"In {_code(report.environment or '')}, and not in {_code(', '.join(report.others))}.")
     if report.failure:
         parts.append(_escape(report.failure.message))
     notable = [row for row in report.rows if row.verdict not in ("same", "skipped") or _beside(row)]

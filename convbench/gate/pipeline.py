@@ -17,7 +17,7 @@ from convbench.common import interrupts, lock, numbers, progress
 from convbench.common.selection import Selection
 from convbench.gate import build, discover, formats, judge, report, resolve
 from convbench.gate.accept import Acceptance
-from convbench.gate.build import Built
+from convbench.gate.build import Built, Wanted
 from convbench.gate.discover import Suite
 from convbench.gate.failures import Failure, Usage
 from convbench.gate.report import Report
@@ -40,6 +40,7 @@ class Request:
     json: Path | None = None
     markdown: Path | None = None
     accept_file: Path | None = None
+    wanted: Wanted = field(default_factory=Wanted)
 
 
 def run(project: Project, request: Request, console: Console) -> Report:
@@ -100,8 +101,10 @@ def _reports(
 ) -> Iterator[Report]:
     """The report after every round, and as it stands where the sampling is interrupted. Raises Failure and Usage."""
     console.print(f"building {empty.base[:10]} (base) and {empty.head[:10]} (head)", highlight=False)
-    built, suite = prepare(project, {"base": empty.base, "head": empty.head}, request.selection, console)
-    known = dataclasses.replace(empty, listed=suite.listed, environment=built["head"].environment, failure=suite.failure)
+    built, suite = prepare(project, {"base": empty.base, "head": empty.head}, request, console)
+    head = built["head"]
+    known = dataclasses.replace(empty, listed=suite.listed, environment=head.environment, failure=suite.failure)
+    known = dataclasses.replace(known, others=head.others)
     if not suite.cells:
         yield known
         return
@@ -127,14 +130,12 @@ def folder(project: Project) -> Path:
     return project.work / "gate"
 
 
-def prepare(
-    project: Project, commits: dict[str, str], selection: Selection, console: Console
-) -> tuple[dict[str, Built], Suite]:
+def prepare(project: Project, commits: dict[str, str], request: Request, console: Console) -> tuple[dict[str, Built], Suite]:
     """Build both commits and find their cells. Raises Failure and Usage."""
     work = folder(project)
     work.mkdir(parents=True, exist_ok=True)
-    built = build.build(project, commits, work)
-    suite = discover.discover(built, work, selection, project.conf)
+    built = build.build(project, commits, work, request.wanted)
+    suite = discover.discover(built, work, request.selection, project.conf)
     if suite.cells:
         console.print(f"{len(suite.cells)} cells, measured in turn in rounds of fresh processes", highlight=False)
     return built, suite

@@ -57,7 +57,7 @@ class Report:
 
     failure: why it cannot pass, beside the verdicts. listed: what is not measured and not missing. proposed: entries of the
     head's file of accepted regressions that accept nothing here, since another file was named; proposal_error: why that
-    file could not be read.
+    file could not be read. others: the environments of the configuration in which nothing was measured.
     """
 
     base: str
@@ -72,6 +72,7 @@ class Report:
     rounds: int = 0
     seconds: float = 0.0
     environment: str | None = None
+    others: tuple[str, ...] = ()
 
     def failed(self, failure: Failure) -> Report:
         """This report of a gate that ended with a failure."""

@@ -40,7 +40,7 @@ def run(project: Project, request: pipeline.Request, console: Console) -> list[R
     rates: list[Rate] = []
     try:
         with lock.lock(project.work, project.results), interrupts.termination():
-            built, suite = pipeline.prepare(project, {"base": head, "head": head}, request.selection, console)
+            built, suite = pipeline.prepare(project, {"base": head, "head": head}, request, console)
             if suite.failure and not suite.cells:
                 raise suite.failure
             for seed, share in enumerate(SLOWER):

@@ -299,7 +299,7 @@ def interpreter(folder):
     return folder / "bin" / "python"
 
 
-def stand_in(python, project, commits, work):
+def stand_in(python, project, commits, work, wanted):
     """In place of build.build: the package is pure Python, so that a checkout is all that its build has to hold."""
     for side, commit in commits.items():
         shutil.rmtree(work / side, ignore_errors=True)
@@ -311,7 +311,16 @@ def stand_in(python, project, commits, work):
         shutil.copytree(checkout / "sample", work / side / "code" / "sample")
     suites = {side: project.in_checkout(project.benchmarks, work / side / "checkout") for side in commits}
     return {
-        side: build.Built(work / side, str(python), {}, suites["head"], suites["base"], "stand-in", False) for side in commits
+        side: build.Built(
+            work / side,
+            str(python),
+            {},
+            suites["head"],
+            suites["base"],
+            "stand-in",
+            wanted.launch_method == "spawn" or project.conf.launch_method == "spawn",
+        )
+        for side in commits
     }
 
 
