@@ -165,6 +165,7 @@ def test_what_an_extra_brings_is_named(tool, command, said, tmp_path):
     assert (done.returncode, done.stderr) == (1, f"Error: {said}\n")
 
 
+@pytest.mark.proof
 def test_the_oldest_asv_and_asv_runner(built, tmp_path):
     """From the gate to the page, with the oldest of both that can be had."""
     if sys.version_info[:2] != (3, 11):

@@ -156,7 +156,7 @@ def _cell(
         places,
         timeout,
         float(benchmark.get("sample_time", 0.01)),
-        _cores(plain(named.get("threads", "1"))),
+        _cores(plain(named.get("threads", "1")).strip("'")),
         home,
     )
 

@@ -137,9 +137,10 @@ def _numbers(values: Iterable[str]) -> dict[str, float] | None:
     for value in values:
         if value == "all":
             continue
-        if not re.fullmatch(r"\d{1,12}(\.\d{1,9})?(x\d{1,12})*", value):
+        digits = value.strip("'")  # a text of digits is a quantity as well
+        if not re.fullmatch(r"\d{1,12}(\.\d{1,9})?(x\d{1,12})*", digits):
             return None
-        sides = [float(side) for side in value.split("x")]
+        sides = [float(side) for side in digits.split("x")]
         found[value] = math.prod(sides) ** (1 / len(sides))
     return found if len(found) > 1 and min(found.values()) > 0 else None
 

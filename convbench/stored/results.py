@@ -161,5 +161,5 @@ def _status(value: Any, line: dict) -> tuple[str, str | None]:
 
 
 def _threads(named: dict[str, str], line: dict) -> int | None:
-    value = plain(named.get("threads", "1"))
+    value = plain(named.get("threads", "1")).strip("'")
     return int(value) if value.isdecimal() and len(value) < 10 else max((line.get("threads") or {}).values(), default=None)
