@@ -26,14 +26,15 @@ def swept(cases, proofs=()):
         few = [word for word in cases if name not in proofs and tried(name, word)]
         others = [word for word in cases if word not in few]
         if few:
-            sweeps.append(pytest.param(name, few, id=name, marks=[pytest.mark.slow] * (name in COMPILING)))
+            sweeps.append(pytest.param(name, few, id=name, marks=[pytest.mark.slow] * (name in COMPILING or "numba" in name)))
         if others:
             sweeps.append(pytest.param(name, others, id=f"{name}, the other cases", marks=pytest.mark.proof))
     return pytest.mark.parametrize(("name", "which"), sweeps)
 
 
 def each(proofs=(), slow=()):
-    """Parametrise a test by the `name` of an implementation, some of them among the proofs or the slow tests."""
+    """Parametrise a test by the `name` of an implementation, some of them among the proofs, some, as Numba's, slow tests."""
+    slow = [*slow, *(name for name in NAMES if "numba" in name)]
     marks = {**dict.fromkeys(slow, pytest.mark.slow), **dict.fromkeys(proofs, pytest.mark.proof)}
     names = [pytest.param(name, marks=marks[name]) if name in marks else name for name in NAMES]
     return pytest.mark.parametrize("name", names)

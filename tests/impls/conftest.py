@@ -25,8 +25,13 @@ def copy(tmp_path):
 
 
 @pytest.fixture(scope="session")
-def compiled_once(tmp_path_factory):
-    """One process compiles what several files of tests call; the others wait for it and load that from Numba's cache."""
+def compiled_once(request, tmp_path_factory):
+    """One process compiles what several files of tests call; the others wait for it and load that from Numba's cache.
+
+    Nothing where no slow test is selected: all of Numba's are.
+    """
+    if not any(item.get_closest_marker("slow") for item in request.session.items):
+        return
     with FileLock(tmp_path_factory.getbasetemp().parent / "numba.lock"):
         for name in BY_NUMBA:
             for dtype in ("float32", "float64"):

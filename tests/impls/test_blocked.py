@@ -145,6 +145,7 @@ def test_bands_across_channels_end_where_they_should(threads, dtype):
         across_is_as_along((2, 17, *size), (3, 5), stride, tuple((one, one) for one in pad), dilation, dtype, threads)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("size", [3, 5, 7])
 def test_strips_end_where_they_should(size, dtype):

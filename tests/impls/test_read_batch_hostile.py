@@ -142,6 +142,7 @@ def asked(names, good, tiles):
     return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
 
 
+@pytest.mark.slow
 def test_what_a_file_claims_costs_nothing(tmp_path, readers):
     cases = DAMAGED | {kind: data for kind, (data, *_) in (UNSUPPORTED | MORE).items()}
     known = {}

@@ -21,6 +21,7 @@ def drawn():
     }
 
 
+@pytest.mark.slow
 def test_every_implementation_draws_the_same_pictures(drawn):
     for pictures in drawn.values():
         assert tuple(pictures) == gallery.SHOWN
@@ -70,6 +71,7 @@ def test_a_wrong_or_missing_one_has_words_and_no_picture(monkeypatch, tmp_path):
         gallery.draw(rows[2:], tmp_path / "none.png")
 
 
+@pytest.mark.slow
 def test_the_command_says_what_it_draws_and_where(tmp_path):
     path = tmp_path / "folder" / "gallery.png"
     done = run("gallery", json.dumps({"names": ["cpu.shift", "cpu.scipy_convolve2d"], "path": str(path)}))

@@ -52,6 +52,7 @@ def status():
     return subprocess.run(["git", "-C", ROOT, "status", "--porcelain"], capture_output=True, text=True, check=False).stdout
 
 
+@pytest.mark.slow
 def test_try_times_what_it_is_asked_for_and_stores_nothing():
     before = status()
     done = process(ROOT, "try", *SHAPES, "cpu.loops", "cpu.shift", "--seconds", "0.05", "--json")
@@ -150,6 +151,7 @@ def test_one_that_is_wrong_has_no_time_and_the_others_have(package):
     assert re.search(r"n1c3h16w16k4r3s3 +[\d.]+ [num]?s", done.stdout)
 
 
+@pytest.mark.slow
 def test_one_that_ends_the_process_is_named(package):
     said = sentence(offered(package, "right", "leaving"))
     assert "other.leaving ended the process with status 3" in said

@@ -101,6 +101,7 @@ def test_answers_stand_beside_the_times(harmless):
     assert "its answer has changed: by at most 1.0e-03 of the largest value" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not shutil.which("setarch") or subprocess.run(["setarch", "-R", "true"], capture_output=True).returncode,
     reason="this machine does not let a process have addresses that are not random",

@@ -83,6 +83,7 @@ def drawn(published, browser):
         yield page
 
 
+@pytest.mark.slow
 def test_a_crossover_is_said_in_words_and_marked(drawn):
     assert drawn.locator("#curves .words").inner_text() == "Fastest from the left: cpu.loops; from 64x64 up: cpu.fast."
     assert drawn.locator("#curves .annotation-text").all_text_contents() == ["cpu.fast"]
@@ -212,6 +213,7 @@ def test_a_small_screen(published, opened):
 # What it lets run
 
 
+@pytest.mark.slow
 def test_no_script_but_its_own_runs_in_the_page(published, browser):
     """Not even where a text became a part of the page."""
     page = browser.new_page()

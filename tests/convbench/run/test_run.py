@@ -71,6 +71,7 @@ def story(folder, request):
     return told
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_keeps_what_was_finished_and_goes_on_from_there(story):
     assert story.status == 1, story.out
     (line,) = story.err.strip().splitlines()
@@ -84,11 +85,13 @@ def test_an_interrupted_run_keeps_what_was_finished_and_goes_on_from_there(story
     assert (status, err.strip().split(";")[0]) == (1, "Error: 1 of the cells failed and have no time")
 
 
+@pytest.mark.slow
 def test_what_is_measured_is_the_commit_the_run_began_with(story):
     (name,) = story.files
     assert name.startswith(story.head[:8])
 
 
+@pytest.mark.slow
 def test_a_second_run_measures_only_what_failed_and_again_measures_all(story):
     before, after = story.resumed, story.repeated
     assert before["speed.Unwell.time_it"][1] is None
@@ -102,6 +105,7 @@ def test_a_second_run_measures_only_what_failed_and_again_measures_all(story):
     assert story.anew["speed.Fast.time_it"] != before["speed.Fast.time_it"]
 
 
+@pytest.mark.slow
 def test_the_table_shows_a_suite_that_is_not_ours(story):
     done = inside(story.folder, "table")
     assert done.returncode == 0, done.stderr
@@ -139,6 +143,7 @@ def test_a_project_that_does_not_build_is_one_sentence(folder):
     assert "no C compiler was found" in sentence(done)
 
 
+@pytest.mark.slow
 def test_the_machine_is_named_by_its_processor_and_not_by_its_host(story):
     (machine,) = [path.parent for path in Path(story.folder, "results").glob("*/machine.json")]
     facts = json.loads((machine / "machine.json").read_text())

@@ -109,6 +109,7 @@ def test_every_tool_writes_a_file_that_opens(tmp_path, name):
         assert str(Path(sys.prefix).resolve()) not in content
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*KINDS[:-1], pytest.param(KINDS[-1], marks=pytest.mark.proof)])
 def test_the_tree_names_what_is_inside(name):
     done = convbench(name, SMALL, "--calls", 20)
