@@ -100,7 +100,14 @@ def agrees(name, what, threads):
 
 
 @pytest.mark.parametrize("many", [False, pytest.param(True, marks=[pytest.mark.proof, pytest.mark.timeout(3600)])])
-@pytest.mark.parametrize("name", [*COMPILED, pytest.param("cpu.numba_direct", marks=pytest.mark.proof), "cpu.numba_winograd"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *COMPILED,
+        pytest.param("cpu.numba_direct", marks=pytest.mark.proof),
+        pytest.param("cpu.numba_winograd", marks=pytest.mark.slow),
+    ],
+)
 def test_blocks_end_where_they_should(name, many):
     problems = calls_of_few_forms() if name == "cpu.numba_direct" and not many else calls(name)
     examples = (320 if "numba" in name else 3200) if many else 20
