@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import signal
@@ -47,9 +48,12 @@ def reason(benchmark: dict[str, Any], status: int, printed: str) -> str:
 
 
 def _add(file: Path, name: str, params: tuple[str, ...], why: str) -> None:
-    """Add a line, unless the last one is of this cell."""
-    last = file.read_text(encoding="utf-8", errors="replace").splitlines()[-1:] if file.is_file() else []
-    said = json.loads(last[0]) if last else {}
-    if (said.get("benchmark"), said.get("params")) != (name, list(params)):
+    """Add a line, unless the last one is of this cell. That may be half written, where its process was killed."""
+    before = file.read_text(encoding="utf-8", errors="replace") if file.is_file() else ""
+    last: Any = None
+    with contextlib.suppress(ValueError, IndexError):
+        last = json.loads(before.splitlines()[-1])
+    if not (isinstance(last, dict) and (last.get("benchmark"), last.get("params")) == (name, list(params))):
+        line = json.dumps({"benchmark": name, "params": params, "status": "failed", "reason": why})
         with file.open("a", encoding="utf-8") as lines:
-            print(json.dumps({"benchmark": name, "params": params, "status": "failed", "reason": why}), file=lines)
+            print(f"\n{line}" if before and not before.endswith("\n") else line, file=lines)
