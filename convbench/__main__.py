@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import sys
 
+from convbench.common import faults
+
 OURS = ("convbench", "benchmarks", "impls")
 
 
@@ -13,16 +15,18 @@ def main() -> None:
     try:
         _run()
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] in OURS:
-            raise
-        sys.exit(
-            f"Error: {error.name} is missing, which pip installs together with convbench: pip install --upgrade convbench"
-        )
-    except OSError as error:
-        if error.errno != errno.ENOSPC:
-            raise
-        sys.stdout = None  # what is left in it cannot be written at the end either
-        sys.exit("Error: no space left on device")
+        sys.exit(f"Error: {_missing(error)}")
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            sys.stdout = None  # what is left in it cannot be written at the end either
+            sys.exit("Error: no space left on device")
+        sys.exit(f"Error: {faults.sentence(error)}")
+
+
+def _missing(error: ModuleNotFoundError) -> str:
+    if (error.name or "").partition(".")[0] in OURS:
+        return faults.sentence(error)
+    return f"{error.name} is missing, which pip installs together with convbench: pip install --upgrade convbench"
 
 
 def _run() -> None:

@@ -122,14 +122,15 @@ def test_statistics_import_numpy_and_scipy_alone(name):
     assert others <= {"numpy", "scipy", "ruptures", "__future__"}
 
 
-def test_what_a_gate_runs_in_the_suites_environment_needs_python_3_9_and_asv_runner_alone():
+@pytest.mark.parametrize("name", ["worker", "probe"])
+def test_what_a_gate_runs_in_the_suites_environment_needs_python_3_9_and_asv_runner_alone(name):
     pytest.importorskip("vermin", reason="vermin is not installed: pip install vermin")
-    worker = ROOT / "convbench" / "gate" / "worker.py"
-    command = [Path(sys.executable).with_name("vermin"), "--target=3.9-", "--eval-annotations", "--violations", worker]
+    program = ROOT / "convbench" / "gate" / "programs" / f"{name}.py"
+    command = [Path(sys.executable).with_name("vermin"), "--target=3.9-", "--eval-annotations", "--violations", program]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
-    names = {one.partition(".")[0] for one in imported(sources("convbench")["convbench.gate.worker"])}
-    assert names - sys.stdlib_module_names == {"asv_runner"}
+    names = {one.partition(".")[0] for one in imported(sources("convbench")[f"convbench.gate.programs.{name}"])}
+    assert names - sys.stdlib_module_names <= {"asv_runner"}
 
 
 @pytest.mark.parametrize("room", ROOMS)

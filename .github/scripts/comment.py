@@ -255,6 +255,7 @@ def record(*optional_keys: tuple[str, Check], **checks: Check) -> Check:
 
 COUNT, POSITIVE, NUMBER = between(0, MAX_NUMBER, int), between(0, MAX_NUMBER), between(-MAX_NUMBER, MAX_NUMBER)
 CELL = record(
+    ("traceback", optional(text)),
     **dict.fromkeys(("benchmark", "again"), text),
     **dict.fromkeys(("params", "notes"), many(text)),
     **dict.fromkeys(("reason", "accepted", "answer"), optional(text)),
@@ -266,9 +267,9 @@ CELL = record(
 )
 REPORT = record(
     # A base from before these came writes none of them.
-    ("other_environments", many(text)),
+    *((name, many(text)) for name in ("other_environments", "differences")),
+    *((name, optional(text)) for name in ("compared", "traceback", "proposal_error")),
     ("proposed", many(record(cell=text, reason=text))),
-    ("proposal_error", optional(text)),
     **dict.fromkeys(("base", "head", "summary"), text),
     **dict.fromkeys(("environment", "error"), optional(text)),
     machine=mapping(text),

@@ -11,7 +11,8 @@ import logging
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import click
@@ -25,10 +26,13 @@ SETTINGS = {"safe.bareRepository": "explicit"} | QUIET
 OPTIONS = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
 
 
-def run(folder: Path, *command: str) -> str:
-    """Run git in a folder of a work tree and return what it printed. Raises ClickException with git's own words."""
+def run(folder: Path, *command: str, **variables: str) -> str:
+    """Run git in a folder of a work tree and return what it printed. Raises ClickException with git's own words.
+
+    variables: of the environment, beside those that are set.
+    """
     try:
-        done = _call(folder, *command)
+        done = _call(folder, *command, **variables)
     except FileNotFoundError:
         raise click.ClickException("git is not installed; results are kept by commit") from None
     if done.returncode:
@@ -38,9 +42,10 @@ def run(folder: Path, *command: str) -> str:
     return done.stdout.strip()
 
 
-def _call(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+def _call(folder: Path, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
     words = ["git", "-C", str(folder), *OPTIONS, *command]
-    return subprocess.run(words, capture_output=True, encoding="utf-8", errors="replace", check=False)
+    env = os.environ | variables
+    return subprocess.run(words, capture_output=True, encoding="utf-8", errors="replace", check=False, env=env)
 
 
 def holds(folder: Path) -> bool:
@@ -55,6 +60,28 @@ def tracked(folder: Path, *patterns: str) -> list[Path]:
     except FileNotFoundError:  # no git
         return []
     return [Path(name) for name in listed.split("\0") if name]
+
+
+def snapshot(top: Path, left_out: Iterable[str]) -> str | None:
+    """Make a commit of a work tree as it is, new files included, on top of HEAD; None where it holds what HEAD holds.
+
+    left_out: paths from the top whose changes do not count. Neither the index nor a branch is touched, and the same tree on
+    the same HEAD is the same commit.
+    """
+    index = Path(run(top, "rev-parse", "--path-format=absolute", "--git-path", "index"))
+    role = {"NAME": "convbench", "EMAIL": "", "DATE": run(top, "show", "--no-patch", "--format=%cI", "HEAD")}
+    known = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in role.items()}
+    with tempfile.TemporaryDirectory() as folder:
+        known["GIT_INDEX_FILE"] = str(Path(folder, "index"))
+        if index.is_file():  # which knows what has not changed since, and what is not checked out
+            shutil.copyfile(index, known["GIT_INDEX_FILE"])
+        # git refuses to be told once more to leave out what it ignores.
+        seen = [path for path in left_out if _call(top, "check-ignore", "--quiet", "--", path).returncode]
+        run(top, "add", "--all", "--", ":(top)", *(f":(top,exclude){path}" for path in seen), **known)
+        tree = run(top, "write-tree", **known)
+        if tree == run(top, "rev-parse", "HEAD^{tree}"):
+            return None
+        return run(top, "commit-tree", tree, "-p", "HEAD", "-m", "uncommitted changes", **known)
 
 
 def share(source: Path, target: Path) -> None:

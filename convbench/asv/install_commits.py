@@ -6,6 +6,7 @@ finds in os.environ, and can only be stopped by ending it.
 
 from __future__ import annotations
 
+import copy
 import json
 import shutil
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from asv import environment, repo
 from asv.console import log
-from asv.util import ProcessError
+from asv.util import ProcessError, UserError
 
 from convbench.asv import git
 from convbench.asv.build_commit import last_words, load
@@ -25,8 +26,9 @@ PROGRAMS = {"conda": ("conda",), "mamba": ("mamba", "conda"), "rattler": ("conda
 def main(question: dict) -> None:
     """Install the question's commits, {name: hash}; write {"python", "variables", "environment", "others"} to the outcome.
 
-    variables: by name, what asv sets for a benchmark of that commit. others: environments that nothing is installed in. While
-    a commit is being built, the outcome is {"building": name}; {"refused": sentence} where no environment can be made.
+    python, variables: by name, the interpreter, and what asv sets for a benchmark of that commit. others: environments that
+    nothing is installed in. While a commit is being built, the outcome is {"building": name}; {"refused": sentence} where no
+    environment can be made.
     """
     outcome = Path(question["outcome"])
     conf = load(question["configuration"])
@@ -37,25 +39,50 @@ def main(question: dict) -> None:
         return
     here, *others = found
     here.create()
-    repository, work, variables = repo.get_repo(conf), Path(question["work"]), {}
-    if question["shallow"]:
-        for clone in (*(work / name / "checkout" for name in question["commits"]), Path(here._build_root)):
-            if not clone.exists():
-                git.share(Path(conf.repo), clone)
+    source = Path(conf.repo) if question["shallow"] else None
+    repository, work = repo.get_repo(conf), Path(question["work"])
+    wheels, used = {}, dict.fromkeys(question["commits"], here)
     for name, commit in question["commits"].items():
         outcome.write_text(json.dumps({"building": name}), encoding="utf-8")
         checkout = work / name / "checkout"
+        _share(source, checkout, Path(here._build_root))
         repository.checkout(str(checkout), commit)
-        _install(conf, here, repository, commit, checkout, work / name / "code")
-        own = {"ASV_COMMIT": commit, "ASV_BUILD_DIR": str(checkout)}
-        variables[name] = {**here._global_env_vars, **here.env_vars, **own}
+        wheels[name] = _build(conf, here, repository, commit)
+    for name, commit in question["commits"].items():
+        outcome.write_text(json.dumps({"building": name}), encoding="utf-8")
+        if all(wheels.values()):
+            _unpack(conf, here, wheels[name], work / name / "code")
+        elif conf.install_command or conf.build_command:  # else the suite brings its code along
+            used[name] = _own(conf, question, name)
+            _share(source, Path(used[name]._build_root))
+            used[name].install_project(conf, repository, commit)
     known = {
-        "python": here.find_executable("python"),
-        "variables": variables,
+        "python": {name: one.find_executable("python") for name, one in used.items()},
+        "variables": {
+            name: {**one._global_env_vars, **one.env_vars, "ASV_COMMIT": question["commits"][name]}
+            | {"ASV_BUILD_DIR": str(work / name / "checkout") if one is here else one._build_root}
+            for name, one in used.items()
+        },
         "environment": here.name,
         "others": [other.name for other in others],
     }
     outcome.write_text(json.dumps(known), encoding="utf-8")
+
+
+def _share(source: Path | None, *clones: Path) -> None:
+    """Make clones of a shallow repository that are not there yet, as asv cannot. source: None where it is not shallow."""
+    for clone in clones:
+        if source and not clone.exists():
+            git.share(source, clone)
+
+
+def _own(conf, question: dict, name: str):
+    """An environment for one commit alone, which is kept; the paths of all are as long as their names."""
+    own = copy.copy(conf)
+    own.env_dir = str(Path(question["environments_dir"], name))
+    found, *_ = environment.get_environments(own, question["environments"])
+    found.create()
+    return found
 
 
 def _refused(conf, wanted: list[str], found: list) -> str | None:
@@ -63,7 +90,10 @@ def _refused(conf, wanted: list[str], found: list) -> str | None:
     asked = wanted[0].partition(":")[0] if wanted else ""
     kind = found[0].tool_name if found else asked or conf.environment_type
     if kind == "existing":
-        return "existing environments install nothing, so that both sides would be the same: choose one with --environment"
+        return (
+            "existing environments install nothing, so that both sides would be the same: choose another with --environment, "
+            "or compare two installs with --installed"
+        )
     if kind in PROGRAMS and not any(map(shutil.which, PROGRAMS[kind])):
         program = PROGRAMS[kind][0]
         return f"environments of {kind} need {program}, which is not installed: install it, or --environment virtualenv"
@@ -73,20 +103,19 @@ def _refused(conf, wanted: list[str], found: list) -> str | None:
     return f"asv found no Python {versions} for environments of {kind}: install it, or choose another with --python"
 
 
-def _install(conf, here, repository, commit: str, checkout: Path, folder: Path) -> None:
-    """Install a commit as asv does, for what it depends on; then its own build once more, alone, into the folder."""
-    source = [str(checkout / (conf.repo_subdir or ""))]
-    if here.can_install_project():
+def _build(conf, here, repository, commit: str) -> list[str]:
+    """Install a commit as asv does, for what it depends on; its wheels, of which its commands may make none."""
+    here.install_project(conf, repository, commit)
+    if not _wheels(here, commit) and here.installed_commit_hash == commit:
+        here._set_installed_commit_hash(None)  # installed long ago, and its wheel is no longer kept
         here.install_project(conf, repository, commit)
-        if not (wheels := _wheels(here, commit)) and here.installed_commit_hash == commit:
-            here._set_installed_commit_hash(None)  # installed long ago, and its wheel is no longer kept
-            here.install_project(conf, repository, commit)
-            wheels = _wheels(here, commit)
-        if not wheels and not (conf.install_command is None or conf.install_command):
-            return  # the suite brings its code along, and there is nothing to install
-        source = wheels or source
+    return _wheels(here, commit)
+
+
+def _unpack(conf, here, wheels: list[str], folder: Path) -> None:
+    """Install wheels once more, alone, into a folder."""
     options = ["--quiet", "--no-deps", "--no-compile", "--target", str(folder)]
-    here.run_executable("python", ["-m", "pip", "install", *options, *source], timeout=conf.install_timeout)
+    here.run_executable("python", ["-m", "pip", "install", *options, *wheels], timeout=conf.install_timeout)
     shutil.rmtree(folder / "bin", ignore_errors=True)
 
 
@@ -98,6 +127,8 @@ def _wheels(here, commit: str) -> list[str]:
 if __name__ == "__main__":
     try:
         main(json.loads(sys.argv[1]))
+    except (UserError, environment.EnvironmentUnavailable) as error:
+        sys.exit(" ".join(str(error).split()))
     except ProcessError as error:  # its own words are the last that the log has, not ours
         print("\n".join(last_words(error)))
         sys.exit(f"status {error.retcode} of {' '.join(error.args)}")

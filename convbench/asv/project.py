@@ -97,6 +97,17 @@ class Project:
         left_out = [f":(top,exclude){results.relative_to(top)}"] if results.is_relative_to(top) and results != top else []
         return _first_file(self.git("status", "--porcelain", "-uno", "--", ":(top)", *left_out))
 
+    def snapshot(self) -> str | None:
+        """A commit of the measured work tree as it is, None where it has no change; what asv writes is left out.
+
+        Raises ClickException where the repository is elsewhere.
+        """
+        if self.is_mirror:
+            raise click.ClickException(f"the repository {self.conf.repo} is elsewhere, and has no work tree here")
+        top = Path(self.git("rev-parse", "--show-toplevel"))
+        written = (folder.resolve() for folder in (self.results, self.html, self.environments, self.work))
+        return git.snapshot(top, [str(path.relative_to(top)) for path in written if path.is_relative_to(top) and path != top])
+
     def uncommitted_suite(self) -> str | None:
         """A file of the suite or its configuration with uncommitted changes; None also where they are in no repository."""
         kept = [(self.benchmarks, "."), (self.root, self.file.name)]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import traceback
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import click
 
+from convbench.common import faults
 from convbench.common.untrusted import Unreadable
 
 Result = TypeVar("Result")
@@ -47,6 +47,5 @@ def mistakes_end_with_2() -> Iterator[None]:
         raise
     except KeyboardInterrupt:
         sys.exit(130)  # as shells have it
-    except Exception:  # a mistake of ours
-        traceback.print_exc()
-        sys.exit(2)
+    except Exception as error:
+        raise compare.Impossible(faults.sentence(error)) from None

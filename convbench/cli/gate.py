@@ -23,6 +23,8 @@ from convbench.common.selection import Selection
 @click.option("--json", "json_file", type=options.FILE, help="Write the report there.")
 @click.option("--markdown", type=options.FILE, help="The same, for a summary or a comment.")
 @click.option("--self-test", is_flag=True, help="Compare HEAD with itself, with artificial slow-downs of 0, 5, 10 and 25 %.")
+@click.option("--dirty", is_flag=True, help="HEAD is the working tree with its uncommitted changes and new files.")
+@click.option("--installed", is_flag=True, help="BASE and HEAD are interpreters or folders of packages; nothing is built.")
 @options.CONFIG
 @click.option("--environment", "-E", "environments", multiple=True, metavar="SPEC", help="As asv's: KIND, or KIND:PYTHON.")
 @click.option("--python", metavar="VERSION", help="As asv's: a Python for the configured kind of environment.")
@@ -40,6 +42,8 @@ def command(
     json_file,
     markdown,
     self_test,
+    dirty,
+    installed,
     config,
     environments,
     python,
@@ -58,10 +62,15 @@ def command(
     from convbench.gate import self_test as selftest
     from convbench.gate.accept import Acceptance
     from convbench.gate.build import Wanted
+    from convbench.gate.report import Kind
     from convbench.stored import table
 
     if bool(accepted) != bool(reason):
         raise click.UsageError("--accept and --reason belong together: what may be slower, and why")
+    if dirty + installed + self_test > 1:
+        raise click.UsageError("--dirty, --installed and --self-test exclude each other")
+    if dirty and head:
+        raise click.UsageError("--dirty takes the working tree in place of HEAD: name BASE alone, or nothing")
     with errors.mistakes_end_with_2():
         here = project.find(config)
         seconds = None if budget is None else 60 * budget
@@ -76,6 +85,7 @@ def command(
             markdown,
             accept_file,
             Wanted((*environments, *([f":{python}"] if python else [])), launch_method),
+            Kind.INSTALLED if installed else Kind.DIRTY if dirty else Kind.COMMITS,
         )
         if self_test:
             rates = selftest.run(here, request, output.console())

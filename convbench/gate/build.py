@@ -24,7 +24,7 @@ class Built:
     """A side ready to run: the environment's interpreter and variables, the commit's code, the suite that measures it.
 
     own_suite: the base's, of which only the names are read. spawns: whether each cell loads the suite. others: the
-    names of environments in which nothing is built.
+    names of environments in which nothing is built. differences: of what is installed on both sides, beside the code.
     """
 
     folder: Path
@@ -35,6 +35,7 @@ class Built:
     environment: str
     spawns: bool
     others: tuple[str, ...] = ()
+    differences: tuple[str, ...] = ()
 
     @property
     def code(self) -> Path:
@@ -65,6 +66,7 @@ def build(project: Project, commits: dict[str, str], work: Path, wanted: Wanted 
     outcome.unlink(missing_ok=True)
     question: dict[str, Any] = {"configuration": str(project.file), "work": str(work), "commits": commits}
     question |= {"outcome": str(outcome), "shallow": project.is_shallow, "environments": list(wanted.environments)}
+    question |= {"environments_dir": str(project.work / "environments")}
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "convbench.asv.install_commits", json.dumps(question)],
@@ -89,7 +91,7 @@ def build(project: Project, commits: dict[str, str], work: Path, wanted: Wanted 
     own, where = (project.in_checkout(project.benchmarks, work / side / "checkout") for side in SIDES)
     return {
         side: Built(
-            *(work / side, answer["python"], answer["variables"][side], where, own, answer["environment"]),
+            *(work / side, answer["python"][side], answer["variables"][side], where, own, answer["environment"]),
             spawns=(wanted.launch_method or project.conf.launch_method) == "spawn",
             others=tuple(answer["others"]),
         )

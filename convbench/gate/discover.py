@@ -19,7 +19,7 @@ from convbench.common import load
 from convbench.common.cells import plain
 from convbench.common.selection import Selection, check_names, select
 from convbench.gate.build import SIDES, Built
-from convbench.gate.failures import Failure, Usage, caused_by
+from convbench.gate.failures import Failure, Reason, Usage, caused_by
 from convbench.gate.timed_cell import TimedCell
 from convbench.gate.workers import PROGRAM, START_TIMEOUT, environment
 
@@ -27,8 +27,8 @@ CACHE_TIMEOUT = 600.0  # seconds for a setup_cache whose suite does not say; asv
 UNSTABLE = "its parameters differ from process to process, as those of a set do: sort them"
 SHARED_FOLDER = "run"  # where cells run that have no setup_cache
 
-# By side, and then by the name of a cell or a module: why it failed.
-Reasons = dict[str, dict[str, str]]
+# By side, and then by the name of a cell: why it failed.
+Reasons = dict[str, dict[str, Reason]]
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def discover(built: Mapping[str, Built], work: Path, selection: Selection, conf:
         else:
             cells += selected
     gone = [cell for cell in cells if cell.benchmark not in head.benchmarks]
-    broken = {"base": {}, "head": {cell.name: "it cannot be imported any more" for cell in gone}}
+    broken: Reasons = {"base": {}, "head": {cell.name: Reason("it cannot be imported any more") for cell in gone}}
     for side in SIDES:
         (work / side / SHARED_FOLDER).mkdir(exist_ok=True)
         broken[side] |= _make_caches(built[side], cells, broken, known)
@@ -189,26 +189,29 @@ def _listed(built: Built, label: str, seed: int) -> dict[str, Any]:
     """What worker.py lists where sets and dictionaries have the order of a seed."""
     file = built.folder / f"benchmarks-{label}-{seed}.json"
     if reason := _ask(built, ["list", str(built.suite), str(file)], built.folder, START_TIMEOUT, seed):
-        raise caused_by(label, f"the suite cannot be listed with the code of the {label}: {reason}")
+        raise caused_by(label, f"the suite cannot be listed with the code of the {label}: {reason.words}", reason.trace)
     return json.loads(file.read_text(encoding="utf-8"))
 
 
-def _make_caches(built: Built, cells: list[TimedCell], broken: Reasons, known: dict[str, dict[str, Any]]) -> dict[str, str]:
+def _make_caches(
+    built: Built, cells: list[TimedCell], broken: Reasons, known: dict[str, dict[str, Any]]
+) -> dict[str, Reason]:
     """Run each setup_cache that this side has, whatever became of it on the other; by cell, why one failed."""
     side = built.folder.name
     sound = [cell for cell in cells if side in cell.places and cell.name not in broken[side]]
     wanted = {cell.home.name: known[cell.benchmark] for cell in sound if cell.home.name != SHARED_FOLDER}
-    failed: dict[str, str] = {}
+    failed: dict[str, Reason] = {}
     for home, benchmark in wanted.items():
         folder = built.folder / home
         folder.mkdir(exist_ok=True)
         verb = ["cache", str(built.suite), benchmark["name"]]
         if reason := _ask(built, verb, folder, benchmark.get("setup_cache_timeout") or CACHE_TIMEOUT):
-            failed |= {cell.name: f"setup_cache: {reason}" for cell in sound if cell.home.name == home}
+            reason = dataclasses.replace(reason, words=f"setup_cache: {reason.words}")
+            failed |= {cell.name: reason for cell in sound if cell.home.name == home}
     return failed
 
 
-def _ask(built: Built, verb: list[str], folder: Path, timeout: float, seed: int = 0) -> str | None:
+def _ask(built: Built, verb: list[str], folder: Path, timeout: float, seed: int = 0) -> Reason | None:
     """Run worker.py in a folder; None, or why it failed. seed: of the order of sets."""
     command = [built.python, str(PROGRAM), *verb]
     try:
@@ -223,8 +226,7 @@ def _ask(built: Built, verb: list[str], folder: Path, timeout: float, seed: int 
             stdin=subprocess.DEVNULL,
         )
     except subprocess.TimeoutExpired:
-        return f"it took more than {timeout:.0f} seconds"
+        return Reason(f"it took more than {timeout:.0f} seconds")
     if done.returncode:
-        lines = done.stderr.strip().splitlines()
-        return lines[-1][:300] if lines else f"it ended with status {done.returncode}"
+        return Reason.printed(done.stderr, f"it ended with status {done.returncode}")
     return None

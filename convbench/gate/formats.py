@@ -16,7 +16,7 @@ from tabulate import tabulate
 from convbench.common import atomic_write, numbers
 from convbench.common.terminal import line, one_line
 from convbench.gate.failures import Failure
-from convbench.gate.report import Report, Row
+from convbench.gate.report import Kind, Report, Row
 
 FEW = 3  # cells of one remark that are named
 PROPOSED = "proposed by the head, and not accepted"
@@ -27,7 +27,9 @@ def again(report: Report, row: Row) -> str:
     """The line that repeats a finding: this cell alone, on the same two commits."""
     # A quote is written as any character, and a space as itself: the line is to be read, and pasted into a shell.
     pattern = re.escape(row.name).replace("\\ ", " ").replace("'", ".")
-    return f"convbench gate {report.base[:10]} {report.head[:10]} --bench {shlex.quote(f'^{pattern}$')}"
+    installed = report.kind is Kind.INSTALLED
+    sides = shlex.join(["--installed", report.base, report.head]) if installed else f"{report.base[:10]} {report.head[:10]}"
+    return f"convbench gate {sides} --bench {shlex.quote(f'^{pattern}$')}"
 
 
 def show(report: Report, console: Console) -> None:
@@ -37,7 +39,8 @@ def show(report: Report, console: Console) -> None:
         console.print(one_line(said), highlight=False, soft_wrap=True)
 
     where = f", {report.environment}; not in {', '.join(report.others)}" if report.others else ""
-    tell(f"base {report.base[:10]}, head {report.head[:10]}, {report.machine['machine']}{where}")
+    different = f"; different: {', '.join(report.differences)}" if report.differences else ""
+    tell(f"base {report.label('base')}, head {report.label('head')}, {report.machine['machine']}{where}{different}")
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for heading, justify in zip(HEADINGS, ("left", "left", "right", "right", "right", "right", "right"), strict=True):
         grid.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
@@ -114,10 +117,13 @@ def as_json(report: Report) -> dict[str, Any]:
         "machine": report.machine,
         "environment": report.environment,
         "other_environments": list(report.others),
+        "compared": report.kind.value,
+        "differences": list(report.differences),
         "settings": report.settings,
         "exit_status": report.exit_status,
         "summary": report.summary,
         "error": report.failure.message if report.failure else None,
+        "traceback": report.failure.trace if report.failure else None,
         "rounds": report.rounds,
         "seconds": round(report.seconds, 1),
         "cells": [asdict(row) | {"again": again(report, row)} for row in report.rows],
@@ -131,7 +137,10 @@ def as_json(report: Report) -> dict[str, Any]:
 def as_markdown(report: Report) -> str:
     """The report for a job's summary or a comment."""
     parts = [f"### Speed: {_escape(report.summary)}"]
-    parts.append(f"{report.head[:10]} against {report.base[:10]} on `{report.machine['machine']}`, both measured in turn.")
+    sides = f"{_escape(report.label('head'))} against {_escape(report.label('base'))}"
+    parts.append(f"{sides} on `{report.machine['machine']}`, both measured in turn.")
+    if report.differences:
+        parts.append(f"Different on both sides: {_escape(', '.join(report.differences))}.")
     if report.others:
         parts.append(f"In {_code(report.environment or '')}, and not in {_code(', '.join(report.others))}.")
     if report.failure:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,14 +14,14 @@ from rich.console import Console
 
 from convbench.asv import machine
 from convbench.asv.project import Project
-from convbench.common import interrupts, lock, numbers, progress
+from convbench.common import faults, interrupts, lock, numbers, progress
 from convbench.common.selection import Selection
-from convbench.gate import build, discover, formats, judge, report, resolve
+from convbench.gate import build, discover, formats, installed, judge, report, resolve
 from convbench.gate.accept import Acceptance
 from convbench.gate.build import Built, Wanted
 from convbench.gate.discover import Suite
 from convbench.gate.failures import Failure, Usage
-from convbench.gate.report import Report
+from convbench.gate.report import Kind, Report
 from convbench.gate.sample import Sampling
 
 
@@ -28,8 +29,9 @@ from convbench.gate.sample import Sampling
 class Request:
     """What is asked for.
 
-    base, head: revisions, None for their defaults. budget: seconds, None for what the cells need. accept_file: read in place
-    of the head's own file of accepted regressions. json, markdown: where reports are written.
+    base, head: revisions, None for their defaults; or paths, where the kind is what is installed. budget: seconds, None for
+    what the cells need. accept_file: read in place of the head's own file of accepted regressions. json, markdown: where
+    reports are written.
     """
 
     base: str | None = None
@@ -41,6 +43,7 @@ class Request:
     markdown: Path | None = None
     accept_file: Path | None = None
     wanted: Wanted = field(default_factory=Wanted)
+    kind: Kind = Kind.COMMITS
 
 
 def run(project: Project, request: Request, console: Console) -> Report:
@@ -48,13 +51,16 @@ def run(project: Project, request: Request, console: Console) -> Report:
 
     Raises Usage for a wrong question; every other failure stands in the report, with its exit status.
     """
-    commits = resolve.commits(project, request.base, request.head)
+    if request.kind is Kind.INSTALLED:
+        sides = installed.sides(request.base, request.head)
+    else:
+        sides = resolve.commits(project, request.base, request.head, request.kind is Kind.DIRTY)
     named = resolve.named_file(request.accept_file)
     for path in filter(None, (request.json, request.markdown)):
         if not path.parent.is_dir():
             raise Usage(f"{path} cannot be written: {path.parent} is no folder")
     start = time.monotonic()
-    found = empty = Report(commits["base"], commits["head"], machine.facts(), _settings(request))
+    found = empty = Report(sides["base"], sides["head"], machine.facts(), _settings(request), kind=request.kind)
     try:
         with lock.lock(project.work, project.results), interrupts.termination():
             for found in _reports(project, request, named, empty, console):
@@ -65,6 +71,8 @@ def run(project: Project, request: Request, console: Console) -> Report:
         raise
     except click.ClickException as error:  # the lock's has the exit status of other commands
         found = found.failed(error if isinstance(error, Failure) else Failure(error.message))
+    except Exception as error:
+        found = found.failed(Failure(faults.sentence(error), traceback.format_exc()))
     found = _timed(found, start)
     try:
         _write(request, found)
@@ -100,15 +108,19 @@ def _reports(
     project: Project, request: Request, named: list[Acceptance] | None, empty: Report, console: Console
 ) -> Iterator[Report]:
     """The report after every round, and as it stands where the sampling is interrupted. Raises Failure and Usage."""
-    console.print(f"building {empty.base[:10]} (base) and {empty.head[:10]} (head)", highlight=False)
+    if request.kind is not Kind.INSTALLED:
+        console.print(f"building {empty.label('base')} (base) and {empty.label('head')} (head)", highlight=False)
     built, suite = prepare(project, {"base": empty.base, "head": empty.head}, request, console)
     head = built["head"]
     known = dataclasses.replace(empty, listed=suite.listed, environment=head.environment, failure=suite.failure)
-    known = dataclasses.replace(known, others=head.others)
+    known = dataclasses.replace(known, others=head.others, differences=head.differences)
     if not suite.cells:
         yield known
         return
-    accepted = resolve.acceptances(project.in_checkout(project.root, built["head"].folder / "checkout"), named)
+    root = project.root
+    if request.kind is not Kind.INSTALLED:
+        root = project.in_checkout(root, built["head"].folder / "checkout")
+    accepted = resolve.acceptances(root, named)
     known = dataclasses.replace(known, proposed=accepted.proposed, proposal_error=accepted.proposal_error)
     acceptances = [*request.acceptances, *accepted.counted]
     sampling = Sampling(built, suite, request.budget)
@@ -130,11 +142,14 @@ def folder(project: Project) -> Path:
     return project.work / "gate"
 
 
-def prepare(project: Project, commits: dict[str, str], request: Request, console: Console) -> tuple[dict[str, Built], Suite]:
-    """Build both commits and find their cells. Raises Failure and Usage."""
+def prepare(project: Project, sides: dict[str, str], request: Request, console: Console) -> tuple[dict[str, Built], Suite]:
+    """Build both commits, unless they are installed, and find their cells. Raises Failure and Usage."""
     work = folder(project)
     work.mkdir(parents=True, exist_ok=True)
-    built = build.build(project, commits, work, request.wanted)
+    if request.kind is Kind.INSTALLED:
+        built = installed.ready(project, sides, work)
+    else:
+        built = build.build(project, sides, work, request.wanted)
     suite = discover.discover(built, work, request.selection, project.conf)
     if suite.cells:
         console.print(f"{len(suite.cells)} cells, measured in turn in rounds of fresh processes", highlight=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -25,6 +26,14 @@ MEANING = {
 }
 
 
+class Kind(enum.Enum):
+    """What a gate compares: two commits; a commit and the working tree as it is; what is installed at two places."""
+
+    COMMITS = "commits"
+    DIRTY = "uncommitted changes"
+    INSTALLED = "installed"
+
+
 @dataclass(frozen=True)
 class Row:
     """A cell as reports have it.
@@ -42,6 +51,7 @@ class Row:
     rounds: int = 0
     reason: str | None = None
     accepted: str | None = None
+    traceback: str | None = None
     answer: str | None = None
     notes: list[str] = field(default_factory=list)
     log_ratios: dict[str, list[float]] = field(default_factory=dict)
@@ -55,9 +65,10 @@ class Row:
 class Report:
     """A gate's report while it runs and when it has ended.
 
-    failure: why it cannot pass, beside the verdicts. listed: what is not measured and not missing. proposed: entries of the
-    head's file of accepted regressions that accept nothing here, since another file was named; proposal_error: why that
-    file could not be read. others: the environments of the configuration in which nothing was measured.
+    base, head: full hashes, or paths of what is installed. failure: why it cannot pass, beside the verdicts. listed: what is
+    not measured and not missing. proposed: entries of the head's file of accepted regressions that accept nothing here, since
+    another file was named; proposal_error: why that file could not be read. others: the environments of the configuration in
+    which nothing was measured. differences: Pythons and packages that are not alike on both sides.
     """
 
     base: str
@@ -73,6 +84,15 @@ class Report:
     seconds: float = 0.0
     environment: str | None = None
     others: tuple[str, ...] = ()
+    kind: Kind = Kind.COMMITS
+    differences: tuple[str, ...] = ()
+
+    def label(self, side: str) -> str:
+        """A side as a reader knows it."""
+        of = self.base if side == "base" else self.head
+        if self.kind is Kind.INSTALLED:
+            return of
+        return f"{of[:10]}, uncommitted changes" if self.kind is Kind.DIRTY and side == "head" else of[:10]
 
     def failed(self, failure: Failure) -> Report:
         """This report of a gate that ended with a failure."""
@@ -131,6 +151,7 @@ def _row(state: CellState, acceptances: Sequence[Acceptance]) -> Row:
         len(state.ratios) + len(state.confirming),
         state.reason if state.verdict else "it was not finished",
         str(acceptance) if acceptance else None,
+        state.trace if state.verdict else None,
         state.answer,
         sorted(state.notes),
         {name: [round(value, 5) for value in ratios] for name, ratios in log_ratios.items()},

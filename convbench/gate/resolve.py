@@ -25,12 +25,13 @@ class Acceptances:
     proposal_error: str | None = None
 
 
-def commits(project: Project, base: str | None, head: str | None) -> dict[str, str]:
+def commits(project: Project, base: str | None, head: str | None, dirty: bool = False) -> dict[str, str]:
     """The full hashes of base and head. Raises Usage for an unknown revision, and where both are one commit.
 
-    base: a revision. None is where the head left the project's first branch. head: as for `newest`.
+    base: a revision. None is where the head left the project's first branch. head: as for `newest`. dirty: the head is the
+    working tree as it is.
     """
-    newer = newest(project, head)
+    newer = _working_tree(project) if dirty else newest(project, head)
     try:
         older = project.merge_base(_first_branch(project), newer) if base is None else project.commit(base)
     except click.ClickException as error:
@@ -43,6 +44,16 @@ def commits(project: Project, base: str | None, head: str | None) -> dict[str, s
     return {"base": older, "head": newer}
 
 
+def _working_tree(project: Project) -> str:
+    """The hash of a commit made of the working tree as it is. Raises Usage where nothing is uncommitted."""
+    try:
+        if found := project.snapshot():
+            return found
+    except click.ClickException as error:
+        raise Usage(error.message) from None
+    raise Usage("nothing is uncommitted: leave --dirty away to gate the commit that is checked out")
+
+
 def newest(project: Project, head: str | None) -> str:
     """The full hash of the head. Raises Usage for an unknown revision or a working tree with uncommitted changes.
 
@@ -51,7 +62,9 @@ def newest(project: Project, head: str | None) -> str:
     try:
         project.pull()
         if head is None and (changed := project.uncommitted()):
-            raise Usage(f"{changed} has uncommitted changes, and a gate measures commits: commit them, or name the head")
+            raise Usage(
+                f"{changed} has uncommitted changes, and a gate measures commits: commit them, add --dirty, or name the head"
+            )
         return project.commit(head or "HEAD")
     except Usage:
         raise

@@ -16,6 +16,7 @@ from convbench.common import load
 from convbench.gate import answers, judge
 from convbench.gate.build import SIDES, Built
 from convbench.gate.discover import Suite
+from convbench.gate.failures import Reason
 from convbench.gate.timed_cell import TimedCell
 from convbench.gate.workers import Lost, Sampled, Workers
 
@@ -29,7 +30,7 @@ class CellState:
     """What is known of a cell so far.
 
     ratios: log of head over base, a round each; confirming: those of the rounds after it came under suspicion, which
-    alone decide. verdict: once decided. suspected: what the first rounds said.
+    alone decide. verdict: once decided. suspected: what the first rounds said. trace: the traceback behind the reason.
     """
 
     cell: TimedCell
@@ -40,7 +41,8 @@ class CellState:
     reason: str | None = None
     suspected: str | None = None
     finding: judge.Finding | None = None
-    failures: dict[str, list[str]] = field(default_factory=lambda: {side: [] for side in SIDES})
+    failures: dict[str, list[Reason]] = field(default_factory=lambda: {side: [] for side in SIDES})
+    trace: str | None = None
     answer: str | None = None
     notes: set[str] = field(default_factory=set)
 
@@ -75,7 +77,7 @@ class CellState:
         if "base" in skipped:
             self.verdict = "skipped"
         else:  # works on the base, and the head has given it up
-            self.failures["head"] = [f"it is skipped, and on the base it is not: {skipped['head']}"] * MAX_FAILURES
+            self.failures["head"] = [Reason(f"it is skipped, and on the base it is not: {skipped['head']}")] * MAX_FAILURES
 
     def exclude(self, unstable: str | None) -> None:
         """Decide on a cell that is not to be measured: what one side alone has, or what cannot be told apart."""
@@ -90,11 +92,14 @@ class CellState:
         """Decide on a cell that has failed too often on one side or on both."""
         base, head = (len(self.failures[side]) >= MAX_FAILURES for side in SIDES)
         if base and head:
-            self.verdict, self.reason = "not measured", f"fails on both sides: {self.failures['head'][-1]}"
+            self.verdict, where, last = "not measured", "fails on both sides", self.failures["head"][-1]
         elif head:
-            self.verdict, self.reason = "broken", f"works on the base and fails on the head: {self.failures['head'][-1]}"
+            self.verdict, where, last = "broken", "works on the base and fails on the head", self.failures["head"][-1]
         elif base:
-            self.verdict, self.reason = "new", f"works on the head alone; on the base: {self.failures['base'][-1]}"
+            self.verdict, where, last = "new", "works on the head and fails on the base", self.failures["base"][-1]
+        else:
+            return
+        self.reason, self.trace = f"{where}: {last.words}", last.trace
 
     def judged(self, finding: judge.Finding) -> None:
         """Take in what the decisive rounds say: a change that the first rounds find has to be confirmed by others."""
@@ -173,7 +178,7 @@ class Sampling:
         try:
             return workers.sample(state.cell, self.slower(state.cell), keep)
         except Lost as lost:
-            return Sampled(failed=dict.fromkeys(SIDES, str(lost)))
+            return Sampled(failed=dict.fromkeys(SIDES, Reason(str(lost))))
 
     def _settle(self) -> None:
         """Decide what can be decided after a round."""

@@ -20,9 +20,10 @@ from typing import Any
 from convbench.common import load
 from convbench.gate.answers import Answer
 from convbench.gate.build import SIDES, Built
+from convbench.gate.failures import Reason
 from convbench.gate.timed_cell import TimedCell
 
-PROGRAM = Path(__file__).with_name("worker.py")
+PROGRAM = Path(__file__).with_name("programs") / "worker.py"
 SPAWNED = "each cell loads the suite anew, since loading it starts threads, which a fork would lose"
 START_TIMEOUT = 120.0  # seconds a worker may take to import its suite
 # Many short blocks rather than few long ones: the nearer two blocks lie in time, the more of the noise they share.
@@ -50,7 +51,7 @@ class Sampled:
 
     seconds: dict[str, list[float]] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, Reason] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
@@ -206,7 +207,7 @@ class Workers:
             elif "skipped" in answer:
                 found.skipped[side] = answer["skipped"]
             elif answer:
-                found.failed[side] = answer["failed"]
+                found.failed[side] = _reason(answer)
         if len(ready) == 2:
             self._alternate(cell, ready, found)
             if keep and not found.failed:
@@ -225,7 +226,7 @@ class Workers:
         try:
             return self.running[side].ask(timeout + EXTRA_SECONDS, **request)
         except Lost as lost:
-            found.failed[side] = str(lost)
+            found.failed[side] = Reason(str(lost))
             self.running.pop(side).close()
             return {}
 
@@ -240,7 +241,7 @@ class Workers:
         while not self._blocks(cell, units, count, found):
             units *= 2
             if units * wall > MAX_STANDING_SECONDS:
-                found.failed = dict.fromkeys(SIDES, "its clock says 0 seconds again and again")
+                found.failed = dict.fromkeys(SIDES, Reason("its clock says 0 seconds again and again"))
                 return
 
     def _blocks(self, cell: TimedCell, units: int, count: int, found: Sampled) -> bool:
@@ -250,7 +251,7 @@ class Workers:
             for side in self.generator.sample(SIDES, 2):
                 answer = self._ask(side, cell.timeout, found, units=units)
                 if "seconds" not in answer:
-                    found.failed.setdefault(side, answer.get("failed", "it ended while it was sampled"))
+                    found.failed.setdefault(side, _reason(answer))
                     if side in self.running:
                         self.running.pop(side).close()
                     return True
@@ -269,6 +270,10 @@ class Workers:
                 found.answers[side] = Answer(kind, shape, file)
             if "lost" in answer:
                 found.notes.append(f"answers are not compared: {answer['lost']}")
+
+
+def _reason(answer: dict[str, Any]) -> Reason:
+    return Reason(answer.get("failed", "it ended while it was sampled"), answer.get("trace"))
 
 
 def _notes(answer: dict[str, Any], cores: int) -> list[str]:

@@ -1,5 +1,6 @@
 """Gates that build both sides by the project's own commands, from the build to the report."""
 
+import json
 import os
 import re
 import resource
@@ -118,3 +119,24 @@ def test_a_self_test_that_cannot_build(sample):
     assert done.returncode == 4
     assert "Error: the base does not build: " in done.stderr
     assert "Traceback" not in done.stdout + done.stderr
+
+
+COPY = "import shutil, sysconfig; shutil.copytree('sample', sysconfig.get_path('purelib') + '/sample', dirs_exist_ok=True)"
+
+
+@pytest.mark.slow
+def test_a_project_that_makes_no_wheel_is_installed_by_its_own_commands(tmp_path, package_index):
+    """Each side has an environment of its own, at paths of one length."""
+    made = Sample(tmp_path / "project")
+    conf = json.loads((made.folder / "asv.conf.json").read_text())
+    conf |= {"build_command": [], "install_command": [f'python -c "{COPY}"'], "uninstall_command": []}
+    suite = SUITE + "\n    def time_path(self, n, kind):\n        assert len(sample.__file__) == {}\n        sample.spin()\n"
+    length = len(str(made.folder / ".convbench" / "environments" / "base" / ("0" * 32) / "lib/python3.11/site-packages"))
+    length += len("/sample/__init__.py")
+    files = {"asv.conf.json": json.dumps(conf), "benchmarks/b.py": suite.format(length)}
+    base = made.commit({**files, "sample/__init__.py": CODE})
+    head = made.commit({"sample/__init__.py": CODE.replace("200e-6", "320e-6")})
+    for _ in range(2):  # the second gate has the environments
+        done = inside(made.folder, "gate", base, head, "--budget", "0.3", "--json", str(tmp_path / "a.json"))
+        report = json.loads((tmp_path / "a.json").read_text())
+        assert [cell["verdict"] for cell in report["cells"]] == ["regressed"] * 2, done.stdout + done.stderr

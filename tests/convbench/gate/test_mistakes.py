@@ -6,6 +6,8 @@ import pytest
 from command_line import inside
 from gate_projects import Sample
 
+from convbench.gate import discover
+
 
 @pytest.fixture
 def project(tmp_path):
@@ -90,3 +92,14 @@ def test_a_report_in_no_folder(project, option):
 @pytest.mark.parametrize("options", [["--budget", "0"], ["--budget", "-1"], ["--budget", "x"], ["--bench", "("], ["--jsn"]])
 def test_mistyped(project, options):
     mistake(project.folder, *options)
+
+
+def test_an_exception_that_was_not_foreseen_is_called_a_fault_of_ours(gate, monkeypatch):
+    monkeypatch.setattr(discover, "discover", lambda *_: 1 / 0)
+    done, report = gate("base", "twin")
+    assert done.returncode == 4
+    assert (
+        "this is a fault of convbench, please report it: ZeroDivisionError: division by zero (traceback: " in report["error"]
+    )
+    assert report["traceback"].startswith("Traceback (most recent call last)")
+    assert report["error"] in done.stdout

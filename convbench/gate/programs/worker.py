@@ -43,6 +43,7 @@ MAX_COPIED_BYTES = 64 << 20  # of what setup_cache leaves, beyond which all cell
 MAX_STANDING_SECONDS = 5  # of calls for which a coarse clock may say 0
 WARMUP_SECONDS = 0.01  # of calls before the first block, for benchmarks that do not say how long
 MAX_ANSWER_BYTES = 32 << 20  # of an array that is kept for comparison
+MAX_TRACE = 4000  # characters of a traceback, from its end
 ADDR_NO_RANDOMIZE = 0x0040000  # of sys/personality.h
 MAX_SHIFT_PAGES = 1024  # two huge ones, so that every place in one is as likely
 
@@ -121,7 +122,7 @@ def _modules(name, failed):
     try:
         module = importlib.import_module(name)
     except BaseException as error:  # SystemExit too: no module of a suite ends this process
-        failed[name] = _first_line(error)
+        failed[name] = _last_lines(error)
         return
     yield module
     for found in pkgutil.iter_modules(getattr(module, "__path__", ()), f"{name}."):
@@ -235,7 +236,7 @@ def _answer_one(suite, channel, request):
         outcome = {"ended": True}
     except (Exception, SystemExit) as error:
         traceback.print_exc()
-        outcome = {"failed": _first_line(error)}
+        outcome = {"failed": _last_lines(error), "trace": traceback.format_exc()[-MAX_TRACE:]}
     channel.send(**outcome)
 
 
@@ -352,7 +353,7 @@ def _keep(answer, file):
     except (TypeError, ValueError, NotImplementedError):
         return {"array": None}
     except Exception as error:  # a disk that is full, or a benchmark that takes no call more: no reason to lose its times
-        return {"array": None, "lost": _first_line(error)}
+        return {"array": None, "lost": _last_lines(error)}
     return {"array": [kind, shape]}
 
 
@@ -378,9 +379,9 @@ def _cores():
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
 
 
-def _first_line(error):
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0][:500]}" if lines else type(error).__name__
+def _last_lines(error):
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return ": ".join([type(error).__name__, *filter(None, [" / ".join(lines[-3:])[-500:]])])
 
 
 def _die_with_parent():

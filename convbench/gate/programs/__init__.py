@@ -1,0 +1,1 @@
+"""Programs that run in the measured environment, with the standard library and asv_runner alone. Nothing imports them."""
