@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from asv.results import get_filename
+from asv.results import Results, get_filename
 
 from convbench.common import untrusted
 from convbench.common.untrusted import Malformed
 
 MAX_CELLS = 100_000  # combinations of parameters: lists of ten values, nine times over, take no more than a line
 FEW_CELLS = 10_000  # that a file may have without a byte for each, as where a benchmark failed in all of them
+FORMAT = Results.api_version  # of results, and of the list of benchmarks
+LONGEST_VALUE = 60  # characters of such a value that are shown
 MAX_INTEGER = 1 << 63  # what data frames and their files hold
 LAST_DATE = 1 << 43  # milliseconds, in the year 2248: what pandas and the system's calendar both reach
 
@@ -36,6 +38,7 @@ def stored(content: Any, size: int) -> Stored:
 
     Raises Malformed, or what Python raises for a value of another kind.
     """
+    _check_format(content)
     facts, columns = content["params"], content["result_columns"]
     entries = {name: dict(zip(columns, row, strict=False)) for name, row in content["results"].items()}
     count = sum(map(_check_entry, entries.values()))
@@ -59,11 +62,30 @@ def _check_entry(entry: dict[str, Any]) -> int:
             raise Malformed(f"its column {name} is no list of {count} values")
         if name == "samples":
             entry[name] = [None if samples is None else list(map(_number, samples)) for samples in column]
-        else:
+        elif name != "result":
             for value in column:
-                if isinstance(value, int) or (value is not None and name != "result"):
+                if value is not None:
                     _number(value)
     return count
+
+
+def _check_format(content: Any) -> None:
+    """Raise Malformed where a file has another version of asv's format than the one that is read here."""
+    if isinstance(content, dict) and isinstance(found := content.get("version", FORMAT), int) and found != FORMAT:
+        cure = "run `asv update`" if found < FORMAT else "it is newer than this asv: upgrade asv"
+        raise Malformed(f"it has format {found} of asv's files: {cure}")
+
+
+def no_number(value: Any) -> str | None:
+    """Why a value that a benchmark returned cannot be shown as a number. None where it can, and where there is none."""
+    if value is None or (isinstance(value, float) and not math.isinf(value)):
+        return None
+    if isinstance(value, float):
+        return "its value is infinite"
+    if isinstance(value, int):
+        return f"its value has {len(f'{abs(value):x}') * 4} bits, too many to show" if abs(value) >= MAX_INTEGER else None
+    kind = "text" if isinstance(value, str) else "a list" if isinstance(value, list) else "an object"
+    return f"its value is {kind}, not a number: {' '.join(str(value).split())[:LONGEST_VALUE]}"
 
 
 def combinations(params: Any) -> int:
@@ -85,6 +107,7 @@ def benchmarks(content: Any) -> dict[str, dict[str, Any]]:
     """
     if not isinstance(content, dict):
         raise Malformed("it is not asv's list of benchmarks")
+    _check_format(content)
     found = {}
     for name, entry in content.items():
         if not isinstance(entry, dict):

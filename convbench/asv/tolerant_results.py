@@ -30,7 +30,10 @@ def load(_, path: str, machine_name: str | None = None) -> Results:
     try:
         with untrusted.understanding(Path(path)):
             files.read(Path(path))
-            return _load(path, machine_name)
+            found = _load(path, machine_name)
+            for values in filter(None, found._results.values()):  # graphs and their JSON hold numbers alone
+                values[:] = [None if files.no_number(value) else value for value in values]
+            return found
     except (untrusted.Unreadable, OSError) as error:
         raise UserError(f"Error loading results file '{path}': {error}") from error
 

@@ -38,7 +38,11 @@ def command(bench, implementation, machine_name, commit, baseline, layout, as_js
     here = project.find(config)
     known = errors.readable(results.benchmarks, here.results)
     check_names(known, (*implementation, *filter(None, [baseline])))
-    stored = _latest(here, known, machine_name, commit)
+    stored, of_file = _latest(here, known, machine_name, commit)
+    older = (
+        {name for name, one in of_file.items() if one["version"] != known.get(name, {}).get("version")} if commit else set()
+    )
+    known = of_file
     cells = roofline.derive(stored.cells, roofline.from_cells(stored.cells, known), baseline)
     cells = cells.assign(machine=stored.machine, commit=stored.commit, environment=stored.environment)
     selected = set(select(known, Selection(bench, implementation)))
@@ -50,6 +54,8 @@ def command(bench, implementation, machine_name, commit, baseline, layout, as_js
             f"no results of {stored.commit[:8]} on {stored.machine} match (results of older benchmark versions are ignored)"
         )
     heading = f"{stored.machine}, commit {stored.commit[:8]}, {stored.environment}"
+    if older.intersection(cells.benchmark):
+        heading += f"; not today's version: {', '.join(sorted(older.intersection(cells.benchmark)))}"
     if layout == "compare":
         click.echo(f"{heading}\n{torch_compare.compare(cells, known)}")
         return
@@ -57,8 +63,11 @@ def command(bench, implementation, machine_name, commit, baseline, layout, as_js
     output.print_cells(cells, table.Notes(heading, named), as_json, as_csv)
 
 
-def _latest(here: Project, known: dict, machine_name: str | None, commit: str | None) -> Run:
-    """The newest readable results that fit; files that cannot be read are named and passed over."""
+def _latest(here: Project, known: dict, machine_name: str | None, commit: str | None) -> tuple[Run, dict]:
+    """The newest readable results that fit, and their benchmarks; files that cannot be read are named and passed over.
+
+    Of a commit that is named, whatever it has is read, also what has another version today.
+    """
     from convbench.asv import machine
     from convbench.stored import compare, results, unbuilt
 
@@ -73,7 +82,8 @@ def _latest(here: Project, known: dict, machine_name: str | None, commit: str | 
     files = [path for path in files if machine_name in (None, path.parent.name) and path.name.startswith(full[:8])]
     for path in reversed(files):
         try:
-            return results.load(path, known)
+            of_file = results.as_measured(path, known) if commit else known
+            return results.load(path, of_file), of_file
         except Unreadable as error:
             untrusted.warn(error)
     for folder in sorted(path for path in here.results.glob("*") if machine_name in (None, path.name)):

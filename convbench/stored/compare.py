@@ -215,15 +215,15 @@ Sides = dict[Cell, tuple[str | None, Side]]
 def _read(path: Path, known: dict[str, dict[str, Any]]) -> Sides:
     """Every cell of a results file, also of benchmarks that have another version today. Raises Unreadable."""
     entries = files.read(path).entries
-    versions = {name: entry.get("version") or known.get(name, {}).get("version") for name, entry in entries.items()}
-    cells = results.load(path, {name: {**known.get(name, {}), "version": versions[name]} for name in entries}).cells
+    measured = results.as_measured(path, known)
+    cells = results.load(path, measured).cells
     found: Sides = {}
     with untrusted.understanding(path):
         for name, entry in entries.items():
             repeats = entry.get("stats_repeat") or itertools.repeat(None)
             counts = dict(zip(itertools.product(*(entry.get("params") or [])), repeats, strict=False))
             for cell in cells[cells.benchmark == name].itertuples():
-                found[name, cell.params] = versions[name], _side(cell, counts.get(cell.params), name in known)
+                found[name, cell.params] = measured[name]["version"], _side(cell, counts.get(cell.params), name in known)
     return found
 
 

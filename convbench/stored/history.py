@@ -202,7 +202,7 @@ def _read(folder: Path, places: dict[str, int], known: dict[str, dict[str, Any]]
             if results.same_version(entry, known.get(name)) is None:
                 continue
             for params, value, low, high in _cells(entry):
-                if not isinstance(value, (int, float)) or not 0 < value < math.inf:
+                if not isinstance(value, (int, float)) or files.no_number(value) or not value > 0:
                     continue
                 key = file.environment, name, params
                 stored.values[key][place] = float(value)

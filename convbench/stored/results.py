@@ -109,6 +109,30 @@ def same_version(entry: dict[str, Any], benchmark: dict[str, Any] | None) -> dic
     return None
 
 
+def as_measured(path: Path, known: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The benchmarks of a results file with the version and the parameters that they have there, by name. Raises Unreadable.
+
+    known: benchmarks.json, which has the newest ones; asv's own default tells the unit of what is no longer there.
+    """
+    found = {}
+    for name, entry in files.read(path).entries.items():
+        params = entry.get("params") or []
+        today = known.get(name) or {"unit": _usual_unit(name)}
+        names = today.get("param_names", [])
+        if len(names) != len(params):
+            names = [f"param{number}" for number in range(1, len(params) + 1)]
+        version = entry.get("version") or today.get("version")
+        found[name] = {**today, "params": params, "param_names": names, "version": version}
+    return found
+
+
+def _usual_unit(name: str) -> str:
+    kind = name.rpartition(".")[2]
+    if kind.startswith("time"):
+        return "seconds"
+    return "bytes" if kind.startswith(("mem", "peakmem")) else "unit"
+
+
 def _rows(name: str, entry: dict, benchmark: dict, lines: dict) -> list[dict[str, Any]]:
     """The cells of one benchmark in one results file."""
     names = benchmark.get("param_names", [])
@@ -151,10 +175,12 @@ def _rows(name: str, entry: dict, benchmark: dict, lines: dict) -> list[dict[str
 def _status(value: Any, line: dict) -> tuple[str, str | None]:
     if line.get("status") == "failed":
         return "failed", line.get("reason")
-    if isinstance(value, (int, float)) and math.isfinite(value):
+    if isinstance(value, (int, float)) and not files.no_number(value) and value == value:
         return "ok", line.get("reason")
     if value is None:
         return "failed", line.get("reason") or "no time (asv gives no reason)"
+    if reason := files.no_number(value):
+        return "failed", reason
     if line.get("status") == "skipped":
         return "skipped", line.get("reason")
     return "not measured", None

@@ -41,6 +41,8 @@ def project(tmp_path_factory):
             times[4] = NAN
         rows = [None if math.isnan(value) else float(value) for value in times]
         near = [[value and value * by for value in rows] for by in (0.99, 1.01)]
+        if i == 5:
+            rows[4] = 10**400  # which is no time, as none would be
         made.hashes.append(made.add({TIMES: rows}, {TIMES: near}, message=f"commit {i}"))
         if i == 3:
             made.path.unlink()

@@ -4,6 +4,7 @@ import copy
 import json
 import math
 import os
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -45,8 +46,12 @@ STATUSES = {
     "failed without a report": (None, None, "failed", "no time (asv gives no reason)"),
     "failed, though asv took it for skipped": (NAN, {"status": "failed", "reason": "why"}, "failed", "why"),
     "not measured": (NAN, None, "not measured", None),
-    "infinite": (math.inf, None, "not measured", None),
-    "no number": ({"a": 1}, None, "not measured", None),
+    "infinite": (-math.inf, None, "failed", "its value is infinite"),
+    "text": ("3 apples\n", None, "failed", "its value is text, not a number: 3 apples"),
+    "a list": ([1, 2], None, "failed", "its value is a list, not a number: [1, 2]"),
+    "an object": ({"a": 1}, None, "failed", "its value is an object, not a number: {'a': 1}"),
+    "huge": (10**400, None, "failed", "its value has 1332 bits, too many to show"),
+    "large": (-(2**62), None, "ok", None),
 }
 
 
@@ -103,6 +108,18 @@ def test_cells_come_in_the_order_of_their_parameters(tmp_path):
 def test_another_version_is_another_measurement(tmp_path, version, kept):
     cells = load(tmp_path, {SIZE: stored([1.0] * 4, SIZE_PARAMS, version=version)})
     assert len(cells) == (4 if kept else 0)
+
+
+@pytest.mark.parametrize(("version", "said"), [(1, "format 1 of asv's files: run `asv update`"), (3, "upgrade asv")])
+def test_another_format_of_asv_says_what_to_do(tmp_path, version, said):
+    path = write(tmp_path / "box", document({SIZE: stored([1.0] * 4, SIZE_PARAMS)}))
+    for read, file in (
+        (lambda: results.load(path, {}), path),
+        (lambda: results.benchmarks(tmp_path), tmp_path / "benchmarks.json"),
+    ):
+        file.write_text(json.dumps({"version": version}))
+        with pytest.raises(Unreadable, match=re.escape(said)):
+            read()
 
 
 def test_a_benchmark_that_is_gone_is_dropped(tmp_path):

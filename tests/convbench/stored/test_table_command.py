@@ -212,3 +212,32 @@ def test_the_layout_is_an_option_of_the_command():
     done = show("--layout", "compare", "--json")
     assert done.exit_code == 2
     assert "--layout is for people" in done.stderr
+
+
+def test_a_commit_that_is_named_shows_what_it_has(project, tmp_path):
+    """Also benchmarks that have another version today, other parameters, or that are gone."""
+    folder = tmp_path / "results" / "box"
+    content = json.loads((folder / "00000000-env.json").read_text())
+    content["results"] = {
+        "conv2d.Size.time_conv2d": [[3.0], [["'cpu.old'"], ["'9x9'"]], "0"],
+        "gone.time_it": [[0.25, 0.5], [["1", "2"]], "7"],
+        "gone.peakmem_it": [[4096.0], [], "7"],
+        "lists.time_sort": [[0.5], [], "1"],
+    }
+    (folder / "00000000-env.json").write_text(json.dumps(content))
+    subprocess.run(["git", "config", "user.email", "-"], check=True)
+    for command in (["add", "asv.conf.json"], ["-c", "user.name=-", "commit", "--quiet", "--message", "-"]):
+        subprocess.run(["git", *command], check=True)
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    content["commit_hash"] = commit
+    (folder / f"{commit[:8]}-env.json").write_text(json.dumps(content))
+    said = show("--commit", "HEAD").stdout
+    assert "; not today's version: conv2d.Size.time_conv2d, gone.peakmem_it, gone.time_it\n" in said
+    for words in ("cpu.old", "9x9", "3.00 s", "250 ms", "4.00 KiB", "lists.time_sort"):
+        assert words in said, said
+    assert [cell["unit"] for cell in strict(show("--commit", "HEAD", "--json").stdout)][1:4] == [
+        "seconds",
+        "seconds",
+        "bytes",
+    ]
+    assert "cpu.old" not in show().stdout
