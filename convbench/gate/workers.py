@@ -25,6 +25,7 @@ from convbench.gate.timed_cell import TimedCell
 
 PROGRAM = Path(__file__).with_name("programs") / "worker.py"
 SPAWNED = "each cell loads the suite anew, since loading it starts threads, which a fork would lose"
+SHARED = "all cells share what setup_cache left, since a copy for each would be large"
 START_TIMEOUT = 120.0  # seconds a worker may take to import its suite
 # Many short blocks rather than few long ones: the nearer two blocks lie in time, the more of the noise they share.
 MAX_BLOCKS = 15  # of a worker, cell and round
@@ -281,4 +282,4 @@ def _notes(answer: dict[str, Any], cores: int) -> list[str]:
     notes = [f"{pool} has {n} threads on {cores} cores" for pool, n in answer["threads"].items() if n != cores]
     if answer["cores"] not in (None, cores):
         notes.append(f"it moved itself to {answer['cores']} cores")
-    return notes
+    return notes + [SHARED] * answer["shared"]

@@ -329,6 +329,13 @@ def built_by(python):
     return mock.patch.object(build, "build", functools.partial(stand_in, python))
 
 
+def addresses_can_be_set():
+    """Whether a process here may have addresses that are not random."""
+    return (
+        shutil.which("setarch") and not subprocess.run(["setarch", "-R", "true"], capture_output=True, check=False).returncode
+    )
+
+
 def left_behind(folder):
     """Processes that have the project in their command line."""
     found = []

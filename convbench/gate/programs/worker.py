@@ -176,13 +176,13 @@ def _serve(suite, channel, spawned):
     for request in channel:
         with contextlib.suppress(OSError):
             os.ftruncate(2, 0)  # what the last benchmark printed
-        request["folder"], shared = _own_folder(Path(request["folder"]))
+        request["folder"], request["shared"] = _own_folder(Path(request["folder"]))
         if spawned:
             command = [sys.executable, __file__, *spawned, json.dumps(request)]
             status = subprocess.run(command, pass_fds=channel.descriptors).returncode
         else:
             status = _fork(suite, channel, request)
-        if not shared:
+        if not request["shared"]:
             shutil.rmtree(request["folder"], ignore_errors=True)
         if status != ANSWERED:
             channel.send(failed=_ended(status))
@@ -267,7 +267,8 @@ def _cell(suite, channel, request):
 
     def sampled(timer, warmup_time=0.0, number=0, **_more):
         warm = WARMUP_SECONDS if benchmark.warmup_time < 0 else warmup_time
-        _sample(channel, Block(timer, number, request["slower"]), warm, lambda: _answer(benchmark, timer, given))
+        block = Block(timer, number, request["slower"])
+        _sample(channel, block, warm, lambda: _answer(benchmark, timer, given), request["shared"])
         raise End
 
     benchmark.run = remember
@@ -305,8 +306,8 @@ class Block:
         return seconds
 
 
-def _sample(channel, block, warm, answer):
-    """Warm up, say how long a unit takes, then time blocks as they are asked for."""
+def _sample(channel, block, warm, answer, shared):
+    """Warm up, say how long a unit takes, then time blocks as asked for. shared: whether other cells use its folder."""
     units, start, calls = 1, time.perf_counter(), 0
     while True:
         before = time.perf_counter()
@@ -320,9 +321,8 @@ def _sample(channel, block, warm, answer):
         # The first call may have compiled something: it says nothing of the next.
         more = 10 * units if not seconds else min(10 * units, int(warm / 2 / max(wall / units, 1e-9)))
         units = 1 if calls == 1 else max(units + 1, more)
-    channel.send(
-        ready=True, seconds=seconds / units, wall=wall / units, calls=max(1, block.number), threads=_threads(), cores=_cores()
-    )
+    facts = {"calls": max(1, block.number), "threads": _threads(), "cores": _cores(), "shared": shared}
+    channel.send(ready=True, seconds=seconds / units, wall=wall / units, **facts)
     for request in channel:
         if "units" in request:
             channel.send(seconds=block(request["units"]) / request["units"] / max(1, block.number))

@@ -4,9 +4,10 @@ import json
 
 import pytest
 from command_line import inside
-from gate_commits import built_by, interpreter
+from gate_commits import addresses_can_be_set, built_by, interpreter
 from gate_projects import Sample
 
+from convbench.gate import judge
 from convbench.gate import sample as sampling
 
 pytestmark = [pytest.mark.slow, pytest.mark.first]
@@ -155,6 +156,51 @@ def test_a_suite_that_starts_threads_is_loaded_for_each_cell(gate):
     report, said = gate("", "", thread + "import sample\n\n\ndef time_it():\n    sample.spin(100)\n")
     assert verdicts(report) == {"b.time_it": "same"}
     assert "each cell loads the suite anew, since loading it starts threads" in said
+
+
+WHERE = """
+import os
+import numpy as np
+import sample
+
+
+class Where:
+    params = list(range(10))
+    sample_time = 0.002
+
+    def setup(self, n):
+        self.array = np.ones(1 << 19)
+        side = "head" if "/head/" in sample.__file__ else "base"
+        if folder := os.environ.pop("WHERE", None):  # once in a process
+            with open(os.path.join(folder, side), "a") as file:
+                print(self.array.ctypes.data, file=file)
+
+    def time_it(self, n):
+        sample.spin(50)
+"""
+
+
+@pytest.mark.skipif(
+    not addresses_can_be_set(), reason="this machine does not let a process have addresses that are not random"
+)
+@pytest.mark.parametrize("launch_method", ["forkserver", "spawn"])
+def test_arrays_of_4_mb_lie_alike_on_both_sides_in_every_cell(gate, tmp_path, monkeypatch, launch_method):
+    monkeypatch.setenv("WHERE", str(tmp_path))
+    monkeypatch.setattr(sampling, "MAX_ROUNDS", judge.MIN_ROUNDS)
+    gate("", "", WHERE, "--budget", "3", launch_method=launch_method)
+    base, head = ((tmp_path / side).read_text().split() for side in ("base", "head"))
+    assert len(base) == 10 * judge.MIN_ROUNDS
+    assert base == head
+    assert len(set(base)) >= judge.MIN_ROUNDS - 1
+
+
+def test_a_large_cache_is_shared_and_that_is_told_once(gate):
+    suite = "import os\nimport sample\n\n\nclass Cached:\n    params = [1, 2]\n    sample_time = 0.002\n\n"
+    suite += "    def setup_cache(self):\n        open('large', 'wb').truncate(65 << 20)\n        return 1\n\n"
+    suite += "    def time_it(self, cache, n):\n        assert os.path.exists('large')\n        sample.spin(100)\n"
+    report, said = gate("", "", suite)
+    assert set(verdicts(report).values()) == {"same"}
+    assert said.count("all cells share what setup_cache left") == 1
 
 
 def test_where_setup_cache_fails_on_both_sides_nothing_is_new(gate):

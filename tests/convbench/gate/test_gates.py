@@ -2,13 +2,11 @@
 
 import contextlib
 import math
-import shutil
-import subprocess
 from unittest import mock
 
 import pytest
 from command_line import inside
-from gate_commits import CELL, SLOWER, built_by, cells
+from gate_commits import CELL, SLOWER, addresses_can_be_set, built_by, cells
 
 from convbench.gate import accept, judge, pipeline, workers
 from convbench.gate import sample as sampling
@@ -103,8 +101,7 @@ def test_answers_stand_beside_the_times(harmless):
 
 @pytest.mark.slow
 @pytest.mark.skipif(
-    not shutil.which("setarch") or subprocess.run(["setarch", "-R", "true"], capture_output=True).returncode,
-    reason="this machine does not let a process have addresses that are not random",
+    not addresses_can_be_set(), reason="this machine does not let a process have addresses that are not random"
 )
 def test_memory_lies_alike_on_both_sides_and_elsewhere_in_every_round(gate, tmp_path, monkeypatch):
     monkeypatch.setenv("WHERE", str(tmp_path / "where"))
