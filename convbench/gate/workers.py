@@ -96,11 +96,13 @@ class Worker:
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._in, selectors.EVENT_READ)
 
-    def ask(self, timeout: float, **request: Any) -> dict[str, Any]:
-        """Send a request, if there is one, and wait for the answer. Raises Lost where none comes in time."""
-        if request:
-            with contextlib.suppress(BrokenPipeError):  # its end is told below
-                os.write(self._out, json.dumps(request).encode() + b"\n")
+    def tell(self, **request: Any) -> None:
+        """Send a request."""
+        with contextlib.suppress(BrokenPipeError):  # its end is told by what waits for the answer
+            os.write(self._out, json.dumps(request).encode() + b"\n")
+
+    def answer(self, timeout: float) -> dict[str, Any]:
+        """Wait for the next answer. Raises Lost where none comes in time."""
         until = time.monotonic() + timeout
         while b"\n" not in self._rest:
             if not self._selector.select(max(0.0, until - time.monotonic())):
@@ -180,7 +182,7 @@ class Workers:
                 self.running[side] = Worker(self.built[side], self.cores, have[i % len(have)], seed)
         for side, worker in self.running.items():
             try:
-                self.spawned = worker.ask(START_TIMEOUT)["spawned"] and not worker.built.spawns
+                self.spawned = worker.answer(START_TIMEOUT)["spawned"] and not worker.built.spawns
             except Lost as lost:
                 self.close()
                 raise Lost(f"the suite does not start with the code of the {side}: {lost}") from None
@@ -193,27 +195,29 @@ class Workers:
         if not self.running:
             self.start()
         found = Sampled()
-        ready: dict[str, dict[str, Any]] = {}
-        for side in self.generator.sample(SIDES, 2):
-            answer = self._ask(
-                *(side, cell.timeout, found),
+        order = self.generator.sample(SIDES, 2)
+        for side in order:  # both prepare at the same time, and on the same cores; nothing is timed yet
+            self.running[side].tell(
                 id=cell.id(side),
                 params=cell.params,
                 place=cell.places[side],
                 folder=str(cell.folder(side)),
                 slower=slower if side == "head" else 0.0,
             )
-            if "ready" in answer:
-                ready[side] = answer
-            elif "skipped" in answer:
-                found.skipped[side] = answer["skipped"]
-            elif answer:
-                found.failed[side] = _reason(answer)
+        waiting = {side for side in order if "prepared" in self._hear(side, 2 * cell.timeout, found)}
+        ready: dict[str, dict[str, Any]] = {}
+        if len(waiting) == 2:
+            for side in order:
+                answer = self._ask(side, cell.timeout, found, warm=True)
+                if "ready" in answer:
+                    ready[side] = answer
+                else:
+                    waiting.discard(side)
         if len(ready) == 2:
             self._alternate(cell, ready, found)
             if keep and not found.failed:
                 self._keep_answers(cell, keep, found)
-        for side in ready.keys() & self.running.keys():
+        for side in waiting & self.running.keys():
             self._ask(side, cell.timeout, found, end=True)
         if not found.failed:
             found.notes += sorted({note for answer in ready.values() for note in _notes(answer, len(self.cores))})
@@ -223,13 +227,23 @@ class Workers:
         return found
 
     def _ask(self, side: str, timeout: float, found: Sampled, **request: Any) -> dict[str, Any]:
-        """The answer of a worker, {} where it was lost, which is noted as a failure and ends its process."""
+        """The answer to a request, as for `_hear`."""
+        self.running[side].tell(**request)
+        return self._hear(side, timeout, found)
+
+    def _hear(self, side: str, timeout: float, found: Sampled) -> dict[str, Any]:
+        """A worker's next answer, {} where it was lost, which ends its process; what failed or was skipped is noted."""
         try:
-            return self.running[side].ask(timeout + EXTRA_SECONDS, **request)
+            answer = self.running[side].answer(timeout + EXTRA_SECONDS)
         except Lost as lost:
             found.failed[side] = Reason(str(lost))
             self.running.pop(side).close()
             return {}
+        if "skipped" in answer:
+            found.skipped[side] = answer["skipped"]
+        elif "failed" in answer:
+            found.failed[side] = Reason(answer["failed"], answer.get("trace"))
+        return answer
 
     def _alternate(self, cell: TimedCell, ready: dict[str, dict[str, Any]], found: Sampled) -> None:
         """Time blocks of both workers in turn, in random order, back to back."""
@@ -252,7 +266,7 @@ class Workers:
             for side in self.generator.sample(SIDES, 2):
                 answer = self._ask(side, cell.timeout, found, units=units)
                 if "seconds" not in answer:
-                    found.failed.setdefault(side, _reason(answer))
+                    found.failed.setdefault(side, Reason("it ended while it was sampled"))
                     if side in self.running:
                         self.running.pop(side).close()
                     return True
@@ -271,10 +285,6 @@ class Workers:
                 found.answers[side] = Answer(kind, shape, file)
             if "lost" in answer:
                 found.notes.append(f"answers are not compared: {answer['lost']}")
-
-
-def _reason(answer: dict[str, Any]) -> Reason:
-    return Reason(answer.get("failed", "it ended while it was sampled"), answer.get("trace"))
 
 
 def _notes(answer: dict[str, Any], cores: int) -> list[str]:

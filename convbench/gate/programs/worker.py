@@ -267,6 +267,9 @@ def _cell(suite, channel, request):
 
     def sampled(timer, warmup_time=0.0, number=0, **_more):
         warm = WARMUP_SECONDS if benchmark.warmup_time < 0 else warmup_time
+        channel.send(prepared=True)
+        if "warm" not in next(iter(channel), ()):
+            raise End
         block = Block(timer, number, request["slower"])
         _sample(channel, block, warm, lambda: _answer(benchmark, timer, given), request["shared"])
         raise End
