@@ -34,6 +34,7 @@ MACHINE = click.option("--machine", "machine_name", help="Another machine than t
 THREADS = click.option("--threads", type=click.IntRange(1), default=1, show_default=True)
 JSON_LINES = click.option("--json", "as_json", is_flag=True, help="One object a cell.")
 CSV_LINES = click.option("--csv", "as_csv", is_flag=True, help="One line a cell.")
+WHY = click.option("--why", is_flag=True, help="Every reason for which something has no time, not only their counts.")
 CONFIG = click.option("--config", type=FILE, metavar="FILE", help="Another asv configuration than the one found here.")
 DISTURBED = click.option(
     *("--disturbed", "again"),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # A table that is read by a program or a log has no screen to fit: this many characters hold nine implementations.
 WIDE = 160
+SCREEN = 100  # characters of the summary where there is no screen
 
 
 def console(width: int = WIDE) -> SafeConsole:
@@ -37,7 +38,7 @@ def write_json(file: Path, document: dict) -> None:
         raise click.ClickException(f"cannot write to {file}: {error.strerror}") from None
 
 
-def print_cells(cells, notes: Notes, as_json: bool, as_csv: bool) -> None:
+def print_cells(cells, notes: Notes, as_json: bool, as_csv: bool, why: bool = False) -> None:
     """Print a data frame of cells as a table, as JSON or as CSV."""
     from convbench.stored import table
 
@@ -48,4 +49,4 @@ def print_cells(cells, notes: Notes, as_json: bool, as_csv: bool) -> None:
         writer.writeheader()
         writer.writerows({key: table.for_spreadsheet(value) for key, value in row.items()} for row in table.as_dicts(cells))
     else:
-        table.show(cells, notes, console())
+        table.show(cells, notes, console(), why)

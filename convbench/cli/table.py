@@ -23,15 +23,17 @@ if TYPE_CHECKING:
 @click.option("--commit", help="Another commit than the one measured last.")
 @click.option("--baseline", help="What speed-ups are relative to, instead of the suite's own baseline.")
 @click.option("--layout", type=click.Choice(["own", "compare"]), default="own", show_default=True, help="Or torch's Compare.")
+@click.option("--summary", "short", is_flag=True, help="The fastest of each problem, on one screen; as without a selection.")
+@options.WHY
 @options.JSON_LINES
 @options.CSV_LINES
 @options.CONFIG
-def command(bench, implementation, machine_name, commit, baseline, layout, as_json, as_csv, config) -> None:
+def command(bench, implementation, machine_name, commit, baseline, layout, short, why, as_json, as_csv, config) -> None:
     """Show stored results: problems down, implementations across."""
     import numpy as np
 
     from convbench.asv import project
-    from convbench.stored import results, roofline, table, torch_compare
+    from convbench.stored import results, roofline, summary, table, torch_compare
 
     if layout == "compare" and (as_json or as_csv):
         raise click.UsageError("--layout is for people; --json and --csv have all there is")
@@ -60,7 +62,14 @@ def command(bench, implementation, machine_name, commit, baseline, layout, as_js
         click.echo(f"{heading}\n{torch_compare.compare(cells, known)}")
         return
     named = baseline or " or ".join(cells.baseline.dropna().unique()) or None
-    output.print_cells(cells, table.Notes(heading, named), as_json, as_csv)
+    notes = table.Notes(heading, named)
+    everything = Selection(bench, implementation) == Selection() and not (baseline or as_json or as_csv)
+    if (short or everything) and summary.is_meant_for(cells):
+        brief = table.Notes(f"{stored.machine}, commit {stored.commit[:8]}", named)
+        summary.show(cells, known, brief, output.console(output.SCREEN))
+        click.echo("every cell: convbench table --bench REGEX, or --bench . for all; as a page: convbench dashboard")
+        return
+    output.print_cells(cells, notes, as_json, as_csv, why)
 
 
 def _latest(here: Project, known: dict, machine_name: str | None, commit: str | None) -> tuple[Run, dict]:

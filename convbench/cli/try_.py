@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
+
 import click
 from click.core import ParameterSource
 
@@ -34,10 +37,11 @@ from convbench.common.terminal import SafeConsole
 )
 @options.THREADS
 @click.option("--seconds", type=click.FloatRange(0.01), default=0.5, show_default=True, help="For each implementation.")
+@options.WHY
 @options.JSON_LINES
 @options.CSV_LINES
 @click.pass_context
-def command(context: click.Context, texts, operation, as_json, as_csv, **options) -> None:
+def command(context: click.Context, texts, operation, why, as_json, as_csv, **options) -> None:
     """Check and time your problem on the working tree, every implementation in turn or those named. Stores nothing.
 
     For conv2d the problem is INPUT, NxCxHxW, and WEIGHT, KxCxRxS, with C the channels of a group:
@@ -62,8 +66,27 @@ def command(context: click.Context, texts, operation, as_json, as_csv, **options
     given = [name for name in options if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
     request = problem_forms.request(operation, texts, options, given)
     cells, notes = one_problem.run(project.find(), request, SafeConsole(stderr=True))
-    output.print_cells(cells, notes, as_json, as_csv)
+    output.print_cells(cells, notes, as_json, as_csv, why)
+    if not (as_json or as_csv):
+        _show_winner(cells, notes)
     if failed := ", ".join(cells[cells.status == "failed"].implementation):
         raise click.ClickException(f"{failed} failed: implementations that fail verification or raise an error are not timed")
     if not (cells.status == "ok").any():
         raise click.ClickException("nothing was timed; see the reasons above")
+
+
+def _show_winner(cells, notes) -> None:
+    """Say what is fastest, how sure that is, and how to ask again."""
+    from convbench.stored import table
+
+    timed = cells[(cells.status == "ok") & cells.value.gt(0)]
+    if timed.empty:
+        return
+    fastest, *close = table.as_fast(timed)
+    words = f"fastest: {fastest}"
+    if close:
+        words += f", and within its spread {', '.join(close)}"
+    if notes.baseline and fastest != notes.baseline:
+        ratio, between = table.speedup(next(cell for cell in timed.itertuples() if cell.implementation == fastest))
+        words += f"; {ratio} the speed of {notes.baseline} ({between})"
+    click.echo(f"{words}\nagain: {shlex.join(['convbench', *sys.argv[1:]])}")

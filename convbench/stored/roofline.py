@@ -61,7 +61,8 @@ def from_cells(cells: pd.DataFrame, benchmarks: dict[str, dict[str, Any]]) -> Ro
 def derive(cells: pd.DataFrame, roof: Roofline, baseline: str | None = None) -> pd.DataFrame:
     """Add what is computed when read and never measured: spread, effective GFLOP/s, speed-up, percent of limit.
 
-    Spread: half the interquartile range over the median. Speed-up: over the baseline, with the spread of both.
+    Spread: half the interquartile range over the median. Speed-up: over the baseline, with the spread
+    of both, and from its quartiles to the other's.
     Effective: nominal FLOPs over time, which for Winograd and FFT may pass the ceiling.
     """
     cells = cells.copy()
@@ -76,7 +77,16 @@ def derive(cells: pd.DataFrame, roof: Roofline, baseline: str | None = None) -> 
     }
     columns = zip(cells.itertuples(), timed, strict=True)
     derived = [_derive(cell, bases.get((cell.benchmark, cell.row)), roof) if ok else {} for cell, ok in columns]
-    names = ("speedup", "speedup_spread", "effective_gflops", "limit_seconds", "bound", "percent_of_limit")
+    names = (
+        "speedup",
+        "speedup_spread",
+        "speedup_low",
+        "speedup_high",
+        "effective_gflops",
+        "limit_seconds",
+        "bound",
+        "percent_of_limit",
+    )
     return cells.assign(**{name: [found.get(name) for found in derived] for name in names})
 
 
@@ -114,6 +124,8 @@ def _derive(cell: Any, base: Any, roof: Roofline) -> dict[str, Any]:
     if base is not None:
         found["speedup"] = base.value / cell.value
         found["speedup_spread"] = float(np.hypot(base.spread, cell.spread))
+        if all(map(pd.notna, (base.q25, base.q75, cell.q25, cell.q75))):
+            found["speedup_low"], found["speedup_high"] = base.q25 / cell.q75, base.q75 / cell.q25
     if pd.notna(cell.flops):
         found["effective_gflops"] = cell.flops / cell.value / 1e9
     if all(map(pd.notna, (cell.flops, cell.bytes, cell.dtype, cell.threads, cell.device))):

@@ -1,4 +1,4 @@
-"""Cells as tables: problems down and implementations across, or the other way where that is narrower.
+"""Cells as tables: implementations down, the fastest first, and problems across.
 
 Takes a data frame and returns text or rows.
 """
@@ -6,7 +6,7 @@ Takes a data frame and returns text or rows.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +21,9 @@ from rich.text import Text
 from convbench.common import numbers
 from convbench.common.terminal import line, one_line, printable
 
+# The columns of one problem, and those that a narrow screen goes without, the first of them first.
+RANKED = ("", "median", "IQR/2", "speed-up", "*", "limit", "relative time")
+LEFT_OUT = ("relative time", "*", "limit", "IQR/2", "speed-up")
 ENDLESS = 10_000  # characters that no line has
 # The columns of --json and --csv, in this order.
 FIELDS = [
@@ -67,7 +70,7 @@ def as_dicts(cells: pd.DataFrame) -> list[dict]:
     frame["repeats"] = [len(samples) if isinstance(samples, list) else None for samples in frame.samples]
     frame["row"] = [", ".join(row) for row in frame.row]
     rows = frame.reindex(columns=FIELDS).to_dict(orient="records")
-    return [{key: None if _absent(value) else value for key, value in row.items()} for row in rows]
+    return [{key: None if absent(value) else value for key, value in row.items()} for row in rows]
 
 
 def for_spreadsheet(value: Any) -> Any:
@@ -77,33 +80,119 @@ def for_spreadsheet(value: Any) -> Any:
     return ("'" if value.lstrip(" \n").startswith(("=", "+", "-", "@", "\t", "\r")) else "") + printable(value)
 
 
-def show(cells: pd.DataFrame, notes: Notes, console: Console) -> None:
-    """Print a table for every benchmark, and under it the reasons of cells that have no time."""
+def show(cells: pd.DataFrame, notes: Notes, console: Console, why: bool = False) -> None:
+    """Print a table for every benchmark, and under it what has no time: counts by reason, or with `why` each reason whole."""
     console.print(one_line(notes.heading, style="bold"))
-    legend = "median ± half the interquartile range"
+    legend = "median ± half the interquartile range (IQR/2)"
     if notes.baseline:
-        legend += f"; speed-up over {notes.baseline}; percent of this machine's measured limit"
+        legend += f"; speed-up over {notes.baseline}, from quartile to quartile; percent of this machine's measured limit"
     console.print(one_line(legend))
     for benchmark, group in cells.groupby("benchmark", sort=False):
         console.print()
-        _block(str(benchmark), group, console)
+        _block(str(benchmark), group, console, why)
 
 
-def _block(benchmark: str, group: pd.DataFrame, console: Console) -> None:
-    places = _places(group)
+def _block(benchmark: str, group: pd.DataFrame, console: Console, why: bool) -> None:
+    rows = group.row[group.status.isin(["ok", "failed"])].unique()
+    title = f"{benchmark}: no times" if not len(rows) else benchmark
+    if group.implementation.isna().all():
+        console.print(one_line(title, style="bold"))
+        _grid(_places(group), console)
+    elif len(rows) == 1:
+        console.print(one_line(f"{benchmark}, {', '.join(rows[0])}", style="bold"))
+        console.print(ranking(group[group.row == rows[0]], console.width))
+    else:
+        console.print(one_line(title, style="bold"))
+        _grid(_compared(group), console)
+    for remark in reasons(group) if why else counted(group):
+        console.print(one_line(remark), highlight=False)
+
+
+def ranking(group: pd.DataFrame, width: int) -> Table:
+    """The implementations of one problem, the fastest first; what failed is last. A narrow screen has fewer columns."""
+    longest = group.value.max()
+    lines = [_ranked(cell, longest) for cell in group[group.status == "ok"].sort_values("value", kind="stable").itertuples()]
+    lines += [{"": str(cell.implementation), "median": "failed"} for cell in group[group.status == "failed"].itertuples()]
+    wide = {name: max(len(name), *(len(line.get(name, "")) for line in lines)) + 3 for name in RANKED}
+    shown = list(RANKED)
+    for name in LEFT_OUT:
+        if sum(wide[one] for one in shown) > width:
+            shown.remove(name)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in shown:
+        if name in ("", "relative time"):
+            table.add_column(name, overflow="fold")
+        else:
+            table.add_column(name.strip("*"), justify="right", no_wrap=True)
+    for found in lines:
+        table.add_row(*(one_line(found.get(name, "")) for name in shown))
+    return table
+
+
+def _ranked(cell: Any, longest: float) -> dict[str, str]:
+    spread = None if absent(cell.spread) else cell.spread
+    ratio, between = speedup(cell)
+    return {
+        "": f"{cell.implementation}{' !' * bool(text(cell.reason))}",
+        "median": numbers.quantity(cell.value, cell.unit, spread),
+        "IQR/2": "" if spread is None else f"±{numbers.percent(spread)}",
+        "speed-up": ratio,
+        "*": between,
+        "limit": "" if absent(cell.percent_of_limit) else numbers.percent(cell.percent_of_limit / 100),
+        "relative time": bar(cell.value / longest if longest else 0.0),
+    }
+
+
+def speedup(cell: Any) -> tuple[str, str]:
+    """A speed-up, and the interval from the slower quartiles of the one to those of the other."""
+    if absent(cell.speedup):
+        return "", ""
+    if absent(cell.speedup_low) or absent(cell.speedup_high):
+        return numbers.ratio(cell.speedup), ""
+    return numbers.ratio(cell.speedup), " to ".join(
+        numbers.significant(one, 2) for one in (cell.speedup_low, cell.speedup_high)
+    )
+
+
+def as_fast(cells: pd.DataFrame) -> list[str]:
+    """The fastest implementation of one problem, and then those whose quartiles overlap with its."""
+    first, *others = cells.sort_values("value", kind="stable").itertuples()
+    known = not absent(first.q75)
+    close = [other.implementation for other in others if known and not absent(other.q25) and other.q25 <= first.q75]
+    return [first.implementation, *close]
+
+
+def bar(share: float, width: int = 20) -> str:
+    """A share of 1 as a bar of up to so many characters."""
+    eighths = max(1, round(share * width * 8))
+    return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
+
+
+def _compared(group: pd.DataFrame) -> dict[tuple, Any]:
+    """Cells by implementation and problem, the implementation that is fastest over all problems first."""
+    fastest = group[group.status == "ok"].groupby("row").value.min()
+    relative = {
+        name: [cell.value / fastest[cell.row] for cell in of.itertuples() if cell.status == "ok" and fastest[cell.row]]
+        for name, of in group.groupby("implementation", sort=False)
+    }
+    # What has fewer times could do less: it comes after those that have them all.
+    order = sorted(
+        relative, key=lambda name: (-len(relative[name]), math.prod(relative[name]) ** (1 / (len(relative[name]) or 1)))
+    )
+    return {
+        ((name,), ", ".join(cell.row)): cell for name in order for cell in group[group.implementation == name].itertuples()
+    }
+
+
+def _grid(places: dict[tuple, Any], console: Console) -> None:
+    """One line a row: the time, its spread and, over the baseline, its speed-up; in as many tables as the width needs."""
     # A row or a column without any time is told by the reasons below the table.
     alive = [place for place, cell in places.items() if cell.status in ("ok", "failed")]
     rows = [", ".join(row) for row in dict.fromkeys(row for row, _ in places) if any(row == r for r, _ in alive)]
     columns = [name for name in dict.fromkeys(name for _, name in places) if any(name == n for _, n in alive)]
-    console.print(one_line(benchmark if columns else f"{benchmark}: no times", style="bold"))
     texts = {(", ".join(row), name): _cell(cell) for (row, name), cell in places.items()}
-    parts = _parts(rows, columns, texts, console.width)
-    if len(parts) > 1:
-        turned = {(name, row): text for (row, name), text in texts.items()}
-        if len(others := _parts(columns, rows, turned, console.width)) < len(parts):
-            rows, texts, parts = columns, turned, others
     first = _first(rows, console.width)
-    for part in parts:
+    for part in _parts(rows, columns, texts, console.width):
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         table.add_column("", overflow="fold", min_width=first)
         for name in part:
@@ -111,14 +200,10 @@ def _block(benchmark: str, group: pd.DataFrame, console: Console) -> None:
         for row in rows:
             table.add_row(one_line(row), *(texts.get((row, name), one_line("")) for name in part))
         console.print(table)
-    for reason in reasons(group):
-        console.print(one_line(reason), highlight=False)
 
 
 def _places(group: pd.DataFrame) -> dict[tuple, Any]:
-    """Cells by their row and column: implementations across, or without that axis the last parameter."""
-    if group.implementation.notna().any():
-        return {(cell.row, cell.implementation): cell for cell in group.itertuples()}
+    """Cells by their row and column: the last parameter goes across."""
     return {(cell.row[:-1] or cell.row, cell.row[-1] if len(cell.row) > 1 else "result"): cell for cell in group.itertuples()}
 
 
@@ -144,22 +229,19 @@ def _parts(rows: list[str], columns: list[str], texts: dict[tuple[str, str], Tex
 
 
 def _cell(cell) -> Text:
-    """What stands in one place of a table: the time and, below it, how good that is."""
+    """What stands in one place of a table: the time, and its speed-up over the baseline."""
     if cell is None or cell.status == "not measured":
         return one_line("")
     if cell.status != "ok":
         return one_line(
-            (_text(cell.reason) or cell.status).partition(":")[0] if cell.status == "skipped" else cell.status, style="dim"
+            (text(cell.reason) or cell.status).partition(":")[0] if cell.status == "skipped" else cell.status, style="dim"
         )
-    text = numbers.with_spread(cell.value, cell.unit, None if _absent(cell.spread) else cell.spread)
-    if _text(cell.reason):
-        text += " !"  # measured, with a reservation that stands among the reasons
-    second = []
-    if not _absent(cell.speedup):
-        second.append(numbers.ratio(cell.speedup, cell.speedup_spread))
-    if not _absent(cell.percent_of_limit):
-        second.append(numbers.percent(cell.percent_of_limit / 100))
-    return Text(line(text) + ("\n" + "  ".join(second) if second else ""))
+    shown = numbers.with_spread(cell.value, cell.unit, None if absent(cell.spread) else cell.spread)
+    if text(cell.reason):
+        shown += " !"  # measured, with a reservation that stands among the reasons
+    if not absent(cell.speedup):
+        shown += f"  {numbers.ratio(cell.speedup, cell.speedup_spread)}"
+    return Text(line(shown))
 
 
 def before_and_after() -> Table:
@@ -180,14 +262,24 @@ def show_rows(make: Callable[[Sequence[str]], Table], names: Sequence[str], cons
         console.print(Text("\n".join(line(f"{i} is {name}") for i, name in enumerate(names, 1)) + "\n"), soft_wrap=True)
 
 
+def counted(group: pd.DataFrame) -> list[str]:
+    """Why cells have no time: what failed or is reserved in words, the rest as counts by the kind of reason."""
+    untold = group[group.status == "skipped"]
+    kinds = Counter((text(reason) or "no reason recorded").partition(":")[0] for reason in untold.reason)
+    found = reasons(group.drop(untold.index))
+    if kinds:
+        found.append(f"skipped: {', '.join(f'{count} {kind}' for kind, count in kinds.most_common())}; --why says it of each")
+    return found
+
+
 def reasons(group: pd.DataFrame) -> list[str]:
     """Why cells have no time, in words: each reason once, with those it holds for."""
     found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for cell in group.itertuples():
-        if cell.status in ("skipped", "failed") or _text(cell.reason):
-            name = _text(cell.implementation)
+        if cell.status in ("skipped", "failed") or text(cell.reason):
+            name = text(cell.implementation)
             # Said by its name, what one lacks would be told once for each of those who lack the same.
-            reason = (_text(cell.reason) or "no reason recorded").replace(f"unavailable: {name} ", "unavailable: it ")
+            reason = (text(cell.reason) or "no reason recorded").replace(f"unavailable: {name} ", "unavailable: it ")
             # A reason that names figures differs from cell to cell; its kind says it once.
             kind = reason.partition(":")[0] if reason.startswith("too slow here") else reason
             found[f"FAILED, {kind}" if cell.status == "failed" else kind][name].append(", ".join(cell.row))
@@ -208,9 +300,9 @@ def _whom(holders: dict[str, list[str]], implementations: int) -> str:
     return ", ".join(filter(None, who)) + ": " * any(who)
 
 
-def _text(value: Any) -> str:
-    return "" if _absent(value) else str(value)
+def text(value: Any) -> str:
+    return "" if absent(value) else str(value)
 
 
-def _absent(value: Any) -> bool:
+def absent(value: Any) -> bool:
     return value is None or (isinstance(value, float) and math.isnan(value))

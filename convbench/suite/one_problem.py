@@ -26,7 +26,7 @@ def run(project: Project, question: dict[str, Any], progress: Console) -> tuple[
             roof.add(event["ceiling"], question["threads"], event["seconds"])
         elif "cell" in event:
             baseline = event["baseline"]
-            rows.append(_row(event["cell"], event["problem"], question["threads"], baseline))
+            rows.append(_row(event["cell"], event["problem"], question, baseline))
     cells = roofline.derive(pd.DataFrame(rows, columns=results.COLUMNS), roof)
     cells = cells.assign(machine=machine.name(), commit=None, environment="working tree")
     there = set(cells.implementation[cells.status == "ok"])
@@ -36,11 +36,11 @@ def run(project: Project, question: dict[str, Any], progress: Console) -> tuple[
     return cells, table.Notes(heading, baseline if baseline in there else None)
 
 
-def _row(cell: dict[str, Any], problem: dict[str, Any], threads: int, baseline: str) -> dict[str, Any]:
+def _row(cell: dict[str, Any], problem: dict[str, Any], question: dict[str, Any], baseline: str) -> dict[str, Any]:
     samples = cell.get("samples")
     middle = np.percentile(samples, [25, 50, 75]) if samples else [math.nan] * 3
     return {
-        "benchmark": "try",
+        "benchmark": question["operation"],
         "params": (repr(cell["name"]), repr(problem["label"])),
         "implementation": cell["name"],
         "row": (problem["label"],),
@@ -51,7 +51,7 @@ def _row(cell: dict[str, Any], problem: dict[str, Any], threads: int, baseline: 
         "q75": float(middle[2]),
         "samples": samples,
         "unit": "seconds",
-        "threads": threads,
+        "threads": question["threads"],
         "baseline": baseline,
         "device": cell.get("device"),
         "family": cell.get("family"),

@@ -119,7 +119,7 @@ def test_ours_and_another_are_shown_together(project):
     ]
     grid = stored([NAN, 2.0, NAN, None], [["10", "20"], ["'up'", "'down'"]])
     store(project, {SIZE: ours, **OTHER_ROWS, "lists.time_grid": grid}, OURS | OTHER, side=side)
-    done = show()
+    done = show("--bench", ".", "--why")
     assert (done.exit_code, done.stderr) == (0, "")
     for text in (
         *("cpu.loops (64x64): no reason recorded", "cpu.torch (7x7): FAILED, no time (asv gives no reason)", "too old"),

@@ -103,7 +103,9 @@ def test_csv_and_json_say_the_same():
 @pytest.mark.parametrize(
     ("arguments", "shown", "hidden"),
     [
-        ((), ["cpu.loops", "cpu.shift", "cpu.torch", "lists.time_sort", "speed-up over cpu.torch"], []),
+        (("-b", "."), ["cpu.loops", "cpu.torch", "lists.time_sort", "speed-up over cpu.torch"], []),
+        ((), ["cpu.torch", "speed-up: over cpu.torch", "every cell: convbench table"], ["lists", "cpu.loops"]),
+        (("--summary", "-b", "lists"), ["lists.time_sort"], ["cpu."]),
         (("-i", "cpu.s*"), ["cpu.shift", "lists.time_sort"], ["cpu.loops"]),
         (("-i", "cpu.s*", "-i", "cpu.loops"), ["cpu.shift", "cpu.loops"], []),
         (("-b", "Size"), ["conv2d.Size"], ["lists"]),
@@ -111,7 +113,7 @@ def test_csv_and_json_say_the_same():
         (("-b", "'64x64'"), ["64x64"], ["7x7"]),
         (("-b", "Size", "-i", "cpu.torch", "-b", "sort"), ["cpu.torch", "lists.time_sort"], ["cpu.shift"]),
         (("--baseline", "cpu.loops"), ["speed-up over cpu.loops", "2.0x"], []),
-        (("--machine", "box"), ["box, commit 00000000, env"], []),
+        (("--machine", "box"), ["box, commit 00000000"], []),
     ],
 )
 def test_filters(arguments, shown, hidden):
@@ -231,7 +233,7 @@ def test_a_commit_that_is_named_shows_what_it_has(project, tmp_path):
     commit = subprocess.run(["git", "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
     content["commit_hash"] = commit
     (folder / f"{commit[:8]}-env.json").write_text(json.dumps(content))
-    said = show("--commit", "HEAD").stdout
+    said = show("--commit", "HEAD", "--bench", ".").stdout
     assert "; not today's version: conv2d.Size.time_conv2d, gone.peakmem_it, gone.time_it\n" in said
     for words in ("cpu.old", "9x9", "3.00 s", "250 ms", "4.00 KiB", "lists.time_sort"):
         assert words in said, said
@@ -240,4 +242,4 @@ def test_a_commit_that_is_named_shows_what_it_has(project, tmp_path):
         "seconds",
         "bytes",
     ]
-    assert "cpu.old" not in show().stdout
+    assert "cpu.old" not in show("--bench", ".").stdout

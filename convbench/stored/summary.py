@@ -1,0 +1,143 @@
+"""One screen: which implementation is fastest for each kind of problem on one machine, and what has no time."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from convbench.common import numbers
+from convbench.common.terminal import one_line
+from convbench.stored import table
+
+MAX_ROWS = 25  # problems that are shown: with what stands around them, a screen of 40 lines
+MAX_OF_ONE = 3  # problems of one benchmark
+MAX_SIZE = 12  # characters of what is a size, or two
+MAX_WORDS = 40  # characters of a problem's name
+HEADINGS, JUSTIFIED = ("problem", "fastest", "median", "speed-up", "limit"), ("left", "left", *["right"] * 3)
+MIN_SWEEP = 3  # sizes of which a crossover can be told
+
+
+def show(cells: pd.DataFrame, known: dict[str, dict[str, Any]], notes: table.Notes, console: Console) -> None:
+    """Print the fastest implementation of each problem in the suite's short selection.
+
+    cells: with what roofline.derive adds. known: benchmarks.json.
+    """
+    timed = cells[(cells.status == "ok") & (cells.unit == "seconds") & cells.implementation.notna()]
+    groups = list(_short(timed, known))
+    shown = groups[:MAX_ROWS]
+    console.print(one_line(notes.heading, style="bold"))
+    if limits := _limits(cells, known):
+        console.print(one_line(f"limits, 1 thread: {limits}"))
+    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for heading, justify in zip(HEADINGS, JUSTIFIED, strict=True):
+        grid.add_column(heading, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    for benchmark, row, group in shown:
+        grid.add_row(*map(one_line, _line(benchmark, row, group)))
+    console.print(grid)
+    if more := len(groups) - len(shown):
+        console.print(f"and {more} problems more")
+    for sentence in _crossovers(timed):
+        console.print(one_line(sentence), highlight=False)
+    for sentence in _counts(cells, notes.baseline):
+        console.print(one_line(sentence), highlight=False)
+
+
+def is_meant_for(cells: pd.DataFrame) -> bool:
+    """Whether there is anything to choose between: a suite without implementations has no fastest one."""
+    return bool((cells.implementation.notna() & (cells.status == "ok")).any())
+
+
+def _short(timed: pd.DataFrame, known: dict[str, dict[str, Any]]) -> Iterator[tuple[str, tuple[str, ...], pd.DataFrame]]:
+    """The problems of the short selection by benchmark, a few of each; without such a selection, of all."""
+    for benchmark, group in timed.groupby("benchmark", sort=False):
+        facts = known.get(str(benchmark), {})
+        quick = facts.get("quick")
+        place = [name for name in facts.get("param_names", []) if name != "implementation"]
+        axis = place.index(facts["axis"]) if facts.get("axis") in place else 0
+        count = 0
+        for row, of in group.groupby("row", sort=False):
+            own = (
+                of.params.iloc[0][facts["param_names"].index(facts["axis"])] if quick and facts.get("axis") in place else None
+            )
+            if (quick and own not in quick) or len(of) < 2 or count == MAX_OF_ONE:
+                continue
+            count += 1
+            yield str(benchmark), row[axis:] + row[:axis], of
+
+
+def _line(benchmark: str, row: tuple[str, ...], group: pd.DataFrame) -> list[str]:
+    fastest, *close = table.as_fast(group)
+    first = next(cell for cell in group.itertuples() if cell.implementation == fastest)
+    sweep = benchmark.rpartition(".")[0] or benchmark
+    label = ", ".join(row)
+    # A label spells the whole problem, and a size alone says little without the sweep that it belongs to.
+    words = f"{sweep if len(label) <= MAX_SIZE else sweep.partition('.')[0]} {label}"
+    spread = None if table.absent(first.spread) else first.spread
+    ratio, between = table.speedup(first)
+    return [
+        words if len(words) <= MAX_WORDS else f"{words[: MAX_WORDS - 1]}…",
+        f"{fastest}{f' +{len(close)}' if close else ''}",
+        numbers.quantity(first.value, first.unit, spread),
+        f"{between or ratio}{'x' * bool(between)}",
+        "" if table.absent(first.percent_of_limit) else numbers.percent(first.percent_of_limit / 100),
+    ]
+
+
+def _limits(cells: pd.DataFrame, known: dict[str, dict[str, Any]]) -> str:
+    """The machine's highest rates, as its benchmarks of limits measured them on one thread."""
+    rates: dict[str, tuple[float, float, str]] = {}
+    for cell in cells[(cells.status == "ok") & (cells.value > 0)].itertuples():
+        facts = known.get(cell.benchmark, {}).get("ceilings", {}).get(cell.params[0] if cell.params else "", {})
+        if cell.threads != 1 or facts.get("device", "cpu") != "cpu":
+            continue
+        for key, unit in (("flops", "GFLOP/s"), ("bytes", "GB/s")):
+            if amount := facts.get(key):
+                kind = cell.row[0].partition(", ")[0] if key == "bytes" else facts.get("dtype", cell.row[0])
+                # Of copies the largest says what a large array meets; of arithmetic there is one of each precision.
+                rates[kind] = max(rates.get(kind, (0.0, 0.0, "")), (amount, amount / cell.value / 1e9, f"{unit} {kind}"))
+    return ", ".join(f"{numbers.significant(rate, 3)} {words}" for _, rate, words in rates.values())
+
+
+def _crossovers(timed: pd.DataFrame) -> Iterator[str]:
+    """For each sweep of sizes, from which size on which kind of implementation is fastest, where that changes."""
+    for benchmark, group in timed[timed.family != "auto"].groupby("benchmark", sort=False):
+        fastest: dict[float, tuple[str, str]] = {}
+        for row, of in group.groupby("row", sort=False):
+            if len(row) == 1 and (size := _size(row[0])) is not None:
+                first = of.loc[of.value.astype(float).idxmin()]
+                fastest[size] = (row[0], str(first.family or first.implementation))
+        kinds: list[tuple[str, str]] = []
+        for _, (name, kind) in sorted(fastest.items()):
+            if not kinds or kinds[-1][1] != kind:
+                kinds.append((name, kind))
+        if len(fastest) >= MIN_SWEEP and 1 < len(kinds) < len(fastest):
+            changes = ", ".join(f"{kind} from {name}" for name, kind in kinds[1:])
+            yield f"{'.'.join(str(benchmark).split('.')[:-1])}: {kinds[0][1]} is fastest at {kinds[0][0]}, {changes}"
+
+
+def _size(words: str) -> float | None:
+    """A size or a product of sizes, as 15 or 64x64; None for anything else."""
+    parts = words.split("x")
+    return math.prod(map(int, parts)) if all(part.isdecimal() and len(part) < 10 for part in parts) else None
+
+
+def _counts(cells: pd.DataFrame, baseline: str | None) -> Iterator[str]:
+    if baseline:
+        yield f"speed-up: over {baseline}, and from quartile to quartile"
+    yield "+1: one more is as fast within its spread; two processes of the same code differ by a few percent"
+    checked = cells.relative_l2.notna().sum() if "relative_l2" in cells else 0
+    yield f"timed: {(cells.status == 'ok').sum()} cells, {checked} of them checked against the reference"
+    if failed := (cells.status == "failed").sum():
+        yield f"FAILED: {failed} cells; convbench table --bench . --why names them"
+    kinds = Counter(
+        (table.text(reason) or "no reason recorded").partition(":")[0] for reason in cells[cells.status == "skipped"].reason
+    )
+    if kinds:
+        yield f"skipped: {', '.join(f'{count} {kind}' for kind, count in kinds.most_common())}"
