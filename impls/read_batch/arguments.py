@@ -20,7 +20,9 @@ BANDS = (4, 3, 2)  # red, green and blue of Sentinel-2
 SCALE = 4000.0  # what is taken for white
 PIXELS = ("uint8", "uint16")
 MIN_SCALE, MAX_SCALE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)  # by what can be divided in float32
-COMPRESSIONS = {1: "none", 5: "lzw", 8: "deflate", 32946: "deflate"}  # by the number that a TIFF has for it
+# By the number that a TIFF has for it; GDAL's names.
+COMPRESSIONS = {1: "none", 5: "lzw", 7: "jpeg", 8: "deflate", 32773: "packbits", 32946: "deflate", 34887: "lerc"}
+COMPRESSIONS |= {34925: "lzma", 50000: "zstd", 50001: "webp", 50002: "jxl"}
 
 
 class BadTile(ValueError):

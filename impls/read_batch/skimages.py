@@ -8,7 +8,7 @@ import re
 import numpy as np
 from skimage.io import imread
 
-from impls.read_batch import tiff, tifffiles  # noqa: F401  # tifffiles: tifffile reads underneath, and is as silent
+from impls.read_batch import tiff, tifffiles
 from impls.read_batch.arguments import TileFormat, evident, require_compression
 
 DESCRIPTION, SOFTWARE = 270, 305
@@ -37,6 +37,9 @@ def pixels(path: str) -> tuple[np.ndarray, int, TileFormat]:
         if not evident(bands, height, width):
             raise NotImplementedError("axes=ambiguous: only axes=evident is supported")
         _require_alone(path, found)
+        if found.blank is not None:  # skimage.io does not tell tifffile, which reads underneath, what is left out
+            array = tifffiles.checked_pixels(tile, found)
+            return array, 0, tifffiles.tile_format(array)
         array = imread(tile)
     axis = {(bands, height, width): 0, (height, width, bands): 2}[array.shape]
     return array, axis, TileFormat(bands, height, width, array.dtype.name)

@@ -10,45 +10,49 @@ reads it and before anything is allocated.
 from __future__ import annotations
 
 import io
+import itertools
+import math
 import os
-import stat
-from operator import add, lt
-from struct import Struct, unpack
+import re
+from operator import add, lt, or_
 from typing import NamedTuple
 
-from impls.read_batch.arguments import COMPRESSIONS, TileFormat, require_compression
+from impls.read_batch.arguments import COMPRESSIONS, PIXELS, TileFormat, require_compression
+from impls.read_batch.tiff_bytes import FORMS, NUMBERS, SIZES, Entry, File, Form, Header
 
-WIDTH, HEIGHT, BITS, COMPRESSION, OFFSETS, SAMPLES = 256, 257, 258, 259, 273, 277
-ROWS, COUNTS, PLANAR, FORMAT = 278, 279, 284, 339
+WIDTH, HEIGHT, BITS, COMPRESSION, COLOURS = 256, 257, 258, 259, 262
+BIT_ORDER, OFFSETS, SAMPLES = 266, 273, 277
+ROWS, COUNTS, PLANAR, PREDICTOR, FORMAT = 278, 279, 284, 317, 339
 BLOCK_WIDTH, BLOCK_HEIGHT, BLOCK_OFFSETS, BLOCK_COUNTS = 322, 323, 324, 325
 STRIPS, BLOCKS = {OFFSETS, COUNTS}, {BLOCK_WIDTH, BLOCK_HEIGHT, BLOCK_OFFSETS, BLOCK_COUNTS}
 SUBDIRECTORIES = 330
+NODATA = 42113  # GDAL's text of the value that pixels without data have
+NUMBER = re.compile(rb"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?|nan", re.IGNORECASE)
 DEPTHS = 32997, 32998  # planes of an image and of a block, by which tifffile multiplies its size
 MICROSCOPES = {33628, 34412, 65420}  # tags of MetaMorph, Zeiss and Hamamatsu, with which tifffile reads by other rules
-NUMBERS = {1: "B", 3: "H", 4: "I", 16: "Q"}  # the types that the tags above have
-SIZES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8, 17: 8, 18: 8}
-FORMATS = {1: "uint", 2: "int", 3: "float"}
+CONVERTED = {5: "CMYK", 6: "YCbCr", 8: "Lab", 9: "Lab", 10: "Lab"}  # of which, in 8 bits, GDAL makes red, green and blue
+FORMATS = {1: "uint", 2: "int", 3: "float", 4: "uint"}  # 4: not said
 # Bytes of pixels that a byte of the file can hold. deflate: 258 bytes that repeat take two codes of at least a bit each
 # (https://zlib.net/zlib_tech.html). lzw: a code of 12 bits stands for a string of the table, the longest of 3,837 bytes.
 # Others: the densest known is zstd, which has four bytes for a block of 128 KiB that are alike.
 DENSITY = {"none": 1, "deflate": 1032, "lzw": 2560}
 DENSEST = 32768
 MAX_DIRECTORIES = 32  # that GDAL may find behind the first: images at half the size, a quarter and so on, and their masks
-START = 4096  # bytes that are read first, which is all of the header where it lies at the beginning
-Entry = tuple[int, int, int, int]  # of a directory: type, how many, the value or its place, bytes
-Header = tuple[tuple[int, bytes], ...]
+WITHOUT_LENGTHS = "parts without a length (StripByteCounts): only those that have one are supported"
 READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY  # a named pipe is not waited for, and no terminal is taken over
 
 
 class Image(NamedTuple):
     """What the first directory says of an image.
 
-    order: "<" or ">", the order of a number's bytes. together: whether a pixel's bands lie side by side; otherwise the parts
-    of the first band come first. blocks: whether the parts are blocks, not strips. rows: of a part, but for the last strip of
-    a band. following: where the next directory lies, 0 where there is none. tags: of the directory. texts: the values of the
-    tags that were asked for, b"" for a missing one. offsets, counts: the entries that say where the parts lie and how long
-    they are. page: bytes of all parts when they are not compressed. least: how many bytes each part has at least. header: the
-    bytes that say all this, as pairs of place and bytes; a file of at least `size` bytes that has them too says the same.
+    order: "<" or ">", the order of a number's bytes. reversed: whether a byte's first bit is its lowest. together: whether a
+    pixel's bands lie side by side; otherwise the parts of the first band come first. blocks: whether the parts are blocks,
+    not strips. rows: of a part, but for the last strip of a band. following: where the next directory lies, 0 where there is
+    none. tags: of the directory. texts: the values of the tags that were asked for, b"" for a missing one. offsets, counts:
+    the entries that say where the parts lie and how long they are. nodata: GDAL's entry of that name. page: bytes of all
+    parts when they are not compressed. least: how many bytes each part has at least. header: the bytes that say all this, as
+    pairs of place and bytes; a file of at least `size` bytes that has them too says the same. blank: the value of all pixels
+    of the parts that a sparse file leaves out, None where it holds all. stored: whether it holds any.
     """
 
     order: str
@@ -59,6 +63,7 @@ class Image(NamedTuple):
     bits: int
     formats: tuple[int, ...]
     compression: str
+    reversed: bool
     together: bool
     blocks: bool
     rows: int
@@ -67,16 +72,26 @@ class Image(NamedTuple):
     texts: tuple[bytes, ...]
     offsets: Entry
     counts: Entry
+    nodata: Entry | None
     page: int
     least: tuple[int, ...]
     header: Header
     size: int
+    blank: int | None = None
+    stored: bool = True
+
+    @property
+    def dtype(self) -> str:
+        """NumPy's name for the pixels' type. Raises ValueError or KeyError for what has none."""
+        (form,) = set(self.formats)  # of all bands the same
+        return f"{FORMATS[form]}{self.bits}"
 
 
 class Parts(NamedTuple):
-    """Where the parts of an image begin; header and size as of an Image."""
+    """Where the parts of an image begin, 0 for one that is left out; blank, header and size as of an Image."""
 
     offsets: tuple[int, ...]
+    blank: int | None
     header: Header
     size: int
 
@@ -84,9 +99,10 @@ class Parts(NamedTuple):
 class Strips(NamedTuple):
     """A tile's strips of rows: where each begins, and of how many rows the strips are but for the last.
 
-    order: "<" or ">", the order of a number's bytes. together: whether a pixel's bands lie side by side; otherwise the strips
-    of the first band come first. header: what of the file says all this, as pairs of place and bytes; in files where the same
-    bytes lie there the strips lie alike. size: bytes that the file has at least.
+    A strip that is left out has the offset 0, and its pixels the value `blank`. order: "<" or ">", the order of a number's
+    bytes. together: whether a pixel's bands lie side by side; otherwise the strips of the first band come first. header:
+    what of the file says all this, as pairs of place and bytes; in files where the same bytes lie there the strips lie
+    alike. size: bytes that the file has at least.
     """
 
     tile_format: TileFormat
@@ -94,68 +110,9 @@ class Strips(NamedTuple):
     together: bool
     rows: int
     offsets: tuple[int, ...]
+    blank: int | None
     header: Header
     size: int
-
-
-class _Form:
-    """How TIFF or BigTIFF writes its directory, in one order of bytes."""
-
-    def __init__(self, order: str, big: bool) -> None:
-        self.order, self.big = order, big
-        self.first = Struct(order + ("4xHHQ" if big else "4xI"))
-        self.count = Struct(order + ("Q" if big else "H"))
-        self.entry = Struct(order + ("HHQQ" if big else "HHII"))
-        self.offset = Struct(order + ("Q" if big else "I"))
-        self.short = 0 if order == "<" else 8 * (self.offset.size - 2)  # bits behind a number of two bytes
-
-
-FORMS = {
-    b"II*\0": _Form("<", big=False),
-    b"MM\0*": _Form(">", big=False),
-    b"II+\0": _Form("<", big=True),
-    b"MM\0+": _Form(">", big=True),
-}
-
-
-class _File:
-    """An open file, and what was read of it. Raises ValueError where it is none, or ends before what is read."""
-
-    def __init__(self, file: int) -> None:
-        status = os.fstat(file)
-        if not stat.S_ISREG(status.st_mode):
-            raise ValueError("not a regular file")
-        self.file, self.length, self.start = file, status.st_size, os.pread(file, START, 0)
-        self.header: list[tuple[int, bytes]] = []
-
-    def get(self, place: int, count: int) -> bytes:
-        end = place + count
-        if end > self.length:
-            raise ValueError("the file is cut short")
-        data = self.start[place:end] if end <= len(self.start) else os.pread(self.file, count, place)
-        if len(data) < count:
-            raise ValueError("the file is cut short")
-        self.header.append((place, data))
-        return data
-
-    def value(self, form: _Form, entry: Entry) -> bytes:
-        _, _, value, size = entry
-        return form.offset.pack(value)[:size] if size <= form.offset.size else self.get(value, size)
-
-    def numbers(self, form: _Form, entry: Entry) -> tuple[int, ...]:
-        kind, number, value, _ = entry
-        if number == 1 and kind == 3:
-            return (value >> form.short & 0xFFFF,)
-        return unpack(f"{form.order}{number}{NUMBERS[kind]}", self.value(form, entry))
-
-    def read(self) -> Header:
-        """What was read since it was asked last."""
-        header, self.header = self.header, []
-        return tuple(header)
-
-    def says(self, header: Header, size: int) -> bool:
-        """Whether the file says what another with this header does."""
-        return self.length >= size and all(self.start[place : place + len(data)] == data for place, data in header)
 
 
 _known: dict[tuple[tuple[int, ...], bool], tuple[Image, Parts]] = {}  # of the last file: most of a batch are alike
@@ -188,12 +145,14 @@ def check_file(tile: Tile, texts: tuple[int, ...] = (), all_directories: bool = 
     Raises NotImplementedError for what no implementation reads, and OSError, ValueError or KeyError for what is no regular
     file or no whole TIFF; callers go through arguments.named().
     """
-    file = _File(tile.fileno())
+    file = File(tile.fileno())
     image, parts = _known.get((texts, all_directories), (None, None))
     if image is None or not file.says(image.header, image.size):
         image, parts = _image(file, texts, all_directories), None
     if parts is None or not file.says(parts.header, parts.size):
-        _known[texts, all_directories] = image, _parts(file, image)
+        parts = _parts(file, image)
+        image = image._replace(blank=parts.blank, stored=any(parts.offsets))
+        _known[texts, all_directories] = image, parts
     return image
 
 
@@ -209,7 +168,7 @@ def strips(file: int) -> Strips:
     Raises NotImplementedError for what is stored in another way, and OSError, ValueError or KeyError for what is no whole
     TIFF; callers go through arguments.named().
     """
-    opened = _File(file)
+    opened = File(file)
     image = _image(opened)
     parts = _parts(opened, image)
     if image.big:
@@ -217,13 +176,14 @@ def strips(file: int) -> Strips:
     if image.blocks:
         raise NotImplementedError("stored in blocks: only strips are supported")
     require_compression(image.compression, "none")
-    (form,) = set(image.formats)  # of all bands the same
-    tile_format = TileFormat(image.bands, image.height, image.width, f"{FORMATS[form]}{image.bits}")
+    if image.reversed:
+        raise NotImplementedError("the bits of a byte in reverse (FillOrder): only the usual order is supported")
+    tile_format = TileFormat(image.bands, image.height, image.width, image.dtype)
     header, size = (*image.header, *parts.header), max(image.size, parts.size)
-    return Strips(tile_format, image.order, image.together, image.rows, parts.offsets, header, size)
+    return Strips(tile_format, image.order, image.together, image.rows, parts.offsets, parts.blank, header, size)
 
 
-def _image(file: _File, texts: tuple[int, ...] = (), all_directories: bool = False) -> Image:
+def _image(file: File, texts: tuple[int, ...] = (), all_directories: bool = False) -> Image:
     """Read the first directory: the image has pixels, and there are as many parts as they take."""
     form = FORMS[file.start[:4]]
     *constants, place = form.first.unpack(file.get(0, form.first.size))
@@ -252,6 +212,8 @@ def _image(file: _File, texts: tuple[int, ...] = (), all_directories: bool = Fal
         raise ValueError("strips and blocks at once")
     if any(numbers(tag, 1) != (1,) for tag in DEPTHS):
         raise NotImplementedError("a stack of images: only one image is supported")
+    if offsets in entries and counts not in entries:
+        raise NotImplementedError(WITHOUT_LENGTHS)
     together = planar == 1
     samples, planes = (bands, 1) if together else (1, bands)
     along, down = -(-width // across), -(-height // rows)
@@ -260,7 +222,13 @@ def _image(file: _File, texts: tuple[int, ...] = (), all_directories: bool = Fal
     if not {entries[offsets][0], entries[counts][0]} <= NUMBERS.keys():  # of others it is not known that the file holds them
         raise ValueError("the places of the parts are no integers")
     line = -(-across * bits * samples // 8)  # bytes of a row of a part
-    compression = COMPRESSIONS.get(code, str(code))
+    compression, (colours,) = COMPRESSIONS.get(code, str(code)), numbers(COLOURS, 1)
+    if colours in CONVERTED and bits == 8 and compression != "jpeg":  # those of a JPEG all libraries convert
+        raise NotImplementedError(
+            f"colours as {CONVERTED[colours]}: only pixels that are read as they are stored are supported"
+        )
+    if compression == "none" and numbers(PREDICTOR, 1) != (1,):  # which only some libraries then apply
+        raise NotImplementedError("a predictor without compression: only compressed tiles may have one")
     least: tuple[int, ...] = ()
     if compression == "none" and not blocks:
         least = (*[rows * line] * (down - 1), (height - (down - 1) * rows) * line) * planes
@@ -273,6 +241,7 @@ def _image(file: _File, texts: tuple[int, ...] = (), all_directories: bool = Fal
         bits=bits,
         formats=numbers(FORMAT, 1),
         compression=compression,
+        reversed=numbers(BIT_ORDER, 1) == (2,),
         together=together,
         blocks=blocks,
         rows=rows,
@@ -281,6 +250,7 @@ def _image(file: _File, texts: tuple[int, ...] = (), all_directories: bool = Fal
         texts=tuple(file.value(form, entries[tag]) if tag in entries else b"" for tag in texts),
         offsets=entries[offsets],
         counts=entries[counts],
+        nodata=entries.get(NODATA),
         page=planes * line * (along * down * rows if blocks else height),
         least=least,
         header=file.read(),
@@ -288,22 +258,52 @@ def _image(file: _File, texts: tuple[int, ...] = (), all_directories: bool = Fal
     )
 
 
-def _parts(file: _File, image: Image) -> Parts:
-    """Read where the parts lie: they have data, in the file, do not overlap, and can hold the page."""
+def _parts(file: File, image: Image) -> Parts:
+    """Read where the parts lie: they have data, in the file, do not overlap, and can hold the page.
+
+    A sparse file says 0 for both offset and length of a part that it leaves out (GDAL's SPARSE_OK).
+    """
     form = FORMS[file.start[:4]]
     offsets, counts = file.numbers(form, image.offsets), file.numbers(form, image.counts)
-    if not all(counts) or not all(offsets):
-        raise NotImplementedError("parts left out (sparse): only files that hold all pixels are supported")
+    blank, begins, lengths, least = None, offsets, counts, image.least
+    if not all(counts):
+        blank = _blank(file, form, image)
+        least = least or (0,) * len(counts)
+        there = [*map(bool, map(or_, offsets, counts))]
+        begins, lengths, least = (tuple(itertools.compress(each, there)) for each in (offsets, counts, least))
+    if not all(lengths):
+        raise NotImplementedError(WITHOUT_LENGTHS)
     # Without overlaps parts are no longer together than the file; a sum is cheaper than to look at each pair.
-    stored, end = sum(counts), max(map(add, offsets, counts))
-    if max(stored, end) > file.length or min(offsets) < form.first.size:
+    stored, end = sum(lengths), max(map(add, begins, lengths), default=0)
+    if max(stored, end) > file.length or min(begins, default=form.first.size) < form.first.size:
         raise ValueError("the file is cut short")
-    if image.page > DENSITY.get(image.compression, DENSEST) * stored or any(map(lt, counts, image.least)):
+    if any(map(lt, lengths, least)):
         raise ValueError("there are parts missing")
-    return Parts(offsets, file.read(), max(stored, end))
+    if blank is not None and image.page > DENSEST * file.length:
+        raise NotImplementedError(
+            f"parts left out (sparse): only up to {DENSEST} bytes of pixels to one of the file are supported"
+        )
+    if blank is None and image.page > DENSITY.get(image.compression, DENSEST) * stored:
+        raise ValueError("there are parts missing")
+    return Parts(offsets, blank, file.read(), max(stored, end))
 
 
-def _further(file: _File, form: _Form, entries: dict[int, Entry], following: int) -> int:
+def _blank(file: File, form: Form, image: Image) -> int:
+    """The value of pixels that a sparse file leaves out: GDAL's for no data, rounded to one that they can have, or 0."""
+    if image.dtype not in PIXELS:
+        raise NotImplementedError(
+            f"parts left out (sparse) of pixels of {image.dtype}: only {' or '.join(PIXELS)} is supported"
+        )
+    if image.nodata is None:
+        return 0
+    text = file.value(form, image.nodata).rstrip(b"\0").strip()
+    if not NUMBER.fullmatch(text):
+        raise NotImplementedError(f"parts left out (sparse) whose value is {text[:20]!r}: only numbers are supported")
+    value = float(text)
+    return 0 if math.isnan(value) else math.floor(min(max(value, 0), 2**image.bits - 1) + 0.5)
+
+
+def _further(file: File, form: Form, entries: dict[int, Entry], following: int) -> int:
     """Read the directories behind the first, as the first; returns the length that they need."""
     if SUBDIRECTORIES in entries:
         raise NotImplementedError("directories below the first: only directories behind it are supported")
@@ -316,7 +316,7 @@ def _further(file: _File, form: _Form, entries: dict[int, Entry], following: int
     return last
 
 
-def _entries(file: _File, form: _Form, place: int) -> tuple[dict[int, Entry], int, int]:
+def _entries(file: File, form: Form, place: int) -> tuple[dict[int, Entry], int, int]:
     """A directory's entries by tag, where the next directory lies, and the length that the values need.
 
     A tag comes once, and the values together are no longer than the file, which would hold them: a library may read them all.

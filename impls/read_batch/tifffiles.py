@@ -22,10 +22,21 @@ def pixels(path: str) -> np.ndarray:
     Raises what tiff.check_file() and tifffile do; callers go through arguments.named().
     """
     with tiff.Tile(path) as tile:
+        found = tiff.check_file(tile)
         # Other ones take one more library, imagecodecs.
-        require_compression(tiff.check_file(tile).compression, "none", "deflate")
-        with tifffile.TiffFile(tile, **PLAIN) as file:
-            array = file.pages.first.asarray(squeeze=False, maxworkers=1)
+        require_compression(found.compression, "none", "deflate")
+        return checked_pixels(tile, found)
+
+
+def checked_pixels(tile: tiff.Tile, found: tiff.Image) -> np.ndarray:
+    """What pixels() returns, of a tile of which check_file() found this."""
+    if not found.stored:  # of a single part tifffile would take the file's own first bytes for the pixels
+        return np.full((found.bands, found.height, found.width), found.blank, found.dtype)
+    with tifffile.TiffFile(tile, **PLAIN) as file:
+        page = file.pages.first
+        if found.blank is not None:
+            page.nodata = found.blank  # its own is 0 where GDAL rounds
+        array = page.asarray(squeeze=False, maxworkers=1)
     # (separate bands, depth, height, width, bands side by side)
     return array[:, 0, :, :, 0] if array.shape[4] == 1 else array[0, 0].transpose(2, 0, 1)
 

@@ -154,7 +154,6 @@ DAMAGED = {
     "bands of 8 and of 16 bits": made({258: (SHORT, [8, 16, 8, 8, 8])}),
     "bands neither together nor apart": made({284: (SHORT, [3])}),
     "no height": made({257: None}),
-    "no counts": made({279: None}),
 }
 
 

@@ -15,6 +15,7 @@ from hostile_tiles import (
     LONG,
     PIXELS,
     READERS,
+    SHORT,
     SIDE,
     SKIMAGE,
     UNDEFINED,
@@ -35,21 +36,58 @@ pytestmark = pytest.mark.filterwarnings("ignore:Dataset has no geotransform", "i
 LIBRARIES = [name for name in READERS if name != "cpu.raw_numba"]
 
 
-LEFT_OUT = "parts left out (sparse): only files that hold all pixels are supported"
+LEFT_OUT = "parts left out (sparse): only up to 32768 bytes of pixels to one of the file are supported"
+
+
+LENGTHS = "parts without a length (StripByteCounts): only those that have one are supported"
 
 
 STACK = "a stack of images: only one image is supported"
 
 
 UNSUPPORTED = {
-    "sparse": (made({273: (LONG, [0]), 279: (LONG, [0])}), LEFT_OUT),
     "sparse, of 4 billion of 4 billion": (
         made(
             {256: (LONG, [2**32 - 1]), 257: (LONG, [2**32 - 1]), 278: (LONG, [2**32 - 1]), 273: (LONG, [0]), 279: (LONG, [0])}
         ),
         LEFT_OUT,
     ),
-    "sparse blocks": (made(block(16, 16) | {324: (LONG, [0]), 325: (LONG, [0])}), LEFT_OUT),
+    "sparse, one strip of two, of 900 million": (
+        made(
+            {
+                256: (LONG, [30000]),
+                257: (LONG, [30000]),
+                278: (LONG, [29999]),
+                273: (LONG, [0, 200]),
+                279: (LONG, [0, 150_000]),
+            }
+        )
+        + bytes(150_000 - 320),
+        "damaged",
+    ),
+    "sparse blocks of 900 million pixels": (made(block(30000, 30000) | {324: (LONG, [0]), 325: (LONG, [0])}), LEFT_OUT),
+    "sparse floats": (
+        made({258: (SHORT, [32] * 5), 339: (SHORT, [3] * 5), 273: (LONG, [0]), 279: (LONG, [0])}),
+        "parts left out (sparse) of pixels of float32: only uint8 or uint16 is supported",
+    ),
+    "sparse, of an odd value": (
+        made({273: (LONG, [0]), 279: (LONG, [0]), 42113: text("7abc")}),
+        "parts left out (sparse) whose value is b'7abc': only numbers are supported",
+    ),
+    "no counts": (made({279: None}), LENGTHS),
+    "a count of 0": (made({279: (LONG, [0])}), LENGTHS),
+    "a count of 0 of two": (made({278: (LONG, [4]), 273: (LONG, [300, 300]), 279: (LONG, [160, 0])}), LENGTHS),
+    "a predictor alone": (
+        made({317: (SHORT, [2])}),
+        "a predictor without compression: only compressed tiles may have one",
+    ),
+    **{
+        f"colours {number}": (
+            made({262: (SHORT, [number])}),
+            f"colours as {name}: only pixels that are read as they are stored are supported",
+        )
+        for number, name in ((5, "CMYK"), (6, "YCbCr"), (8, "Lab"), (9, "Lab"), (10, "Lab"))
+    },
     "a million planes": (made({32997: (LONG, [1_000_000])}), STACK),
     "a block of a million planes": (made(block(16, 16) | {32998: (LONG, [1_000_000])}, [bytes(1280)]), STACK),
     **{

@@ -8,6 +8,7 @@ https://rasterio.readthedocs.io/en/stable/topics/reading.html
 
 import numpy as np
 import rasterio
+from rasterio.errors import RasterioIOError
 
 from impls.contract import implementation
 from impls.read_batch import tiff
@@ -20,8 +21,14 @@ def read_batch(tiles, bands=(4, 3, 2), scale=4000.0, workers=1):
     """Read N tiles into a batch (N, len(bands), H, W) of clip(x / scale, 0, 1)."""
 
     def read(path, place):
-        tiff.check(path, all_directories=True)  # GDAL looks for masks in the others
-        with rasterio.open(tiff.local(path), driver="GTiff") as tile:  # GDAL would take any other format as well
+        found = tiff.check(path, all_directories=True)  # GDAL looks for masks in the others
+        try:
+            opened = rasterio.open(tiff.local(path), driver="GTiff")  # GDAL would take any other format as well
+        except RasterioIOError as error:
+            if "missing codec" not in str(error):
+                raise
+            raise NotImplementedError(f"compression={found.compression}: GDAL is built without it") from error
+        with opened as tile:
             values = place(TileFormat(tile.count, tile.height, tile.width, tile.dtypes[0]))
             values[:] = np.clip(tile.read(list(bands)) / scale, 0, 1)
 

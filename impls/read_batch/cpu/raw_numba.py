@@ -37,7 +37,8 @@ def _normalise(file, starts, step, low, high, factor, values):
 
 @lru_cache(maxsize=64)
 def _plan(strips, bands):
-    """What to read and where it goes in memory: rows of the bands, bytes from pixel to pixel, ranges of the file, the header.
+    """What to read and where it goes in memory: rows of the bands, bytes from pixel to pixel, ranges of the file, the header,
+    and the bytes of a row that is left out of the file, which lie behind what is read.
 
     The ranges lie side by side in memory, so that this is as large as what is read, however far apart they are in the file.
     """
@@ -47,11 +48,16 @@ def _plan(strips, bands):
     offsets, wanted = np.array(strips.offsets, np.int64), np.array(bands)[:, None] - 1
     strip, row = np.divmod(np.arange(height), strips.rows)
     if strips.together:
-        starts = offsets[strip] + row * width * step + wanted * size
+        begins = np.broadcast_to(offsets[strip], (len(bands), height))
+        starts = begins + row * width * step + wanted * size
     else:
-        starts = offsets[wanted * (len(offsets) // count) + strip] + row * width * step
-    begins = np.concatenate([starts.ravel(), [place for place, _ in strips.header]])
-    stops = np.concatenate([starts.ravel() + (width - 1) * step + size, [place + len(data) for place, data in strips.header]])
+        begins = offsets[wanted * (len(offsets) // count) + strip]
+        starts = begins + row * width * step
+    there, blank = begins > 0, np.empty(0, np.uint8)
+    if not there.all():
+        blank = np.full(width * step // size, strips.blank, np.dtype(dtype).newbyteorder(strips.order)).view(np.uint8)
+    begins = np.concatenate([starts[there], [place for place, _ in strips.header]])
+    stops = np.concatenate([starts[there] + (width - 1) * step + size, [place + len(data) for place, data in strips.header]])
     order = np.argsort(begins)
     begins, stops = begins[order], np.maximum.accumulate(stops[order])
     gaps = np.flatnonzero(begins[1:] > stops[:-1] + GAP)
@@ -62,7 +68,8 @@ def _plan(strips, bands):
         return of - moved[np.searchsorted(begins, of, "right") - 1]
 
     header = tuple((int(place(begin)), data) for begin, data in strips.header)
-    return np.ascontiguousarray(place(starts)), step, list(zip(begins.tolist(), stops.tolist(), strict=True)), header
+    starts = np.where(there, place(starts), np.sum(stops - begins))
+    return starts, step, list(zip(begins.tolist(), stops.tolist(), strict=True)), header, blank
 
 
 class _Reader:
@@ -70,8 +77,8 @@ class _Reader:
 
     def __init__(self, strips, bands):
         self.strips = strips
-        self.starts, self.step, ranges, header = _plan(strips, bands)
-        self.memory = np.empty(sum(stop - begin for begin, stop in ranges), np.uint8)
+        self.starts, self.step, ranges, header, blank = _plan(strips, bands)
+        self.memory = np.concatenate([np.empty(sum(stop - begin for begin, stop in ranges), np.uint8), blank])
         bytes_read, self.ranges, filled = self.memory.data, [], 0
         for begin, stop in ranges:
             into = bytes_read[filled : filled + stop - begin]
