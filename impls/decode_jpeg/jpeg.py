@@ -2,11 +2,13 @@
 
 ITU-T T.81, annex B; which markers a decoder takes, and how, is libjpeg's jdmarker.c. Markers that it would pass over, or read
 in another way, are refused, so that the size that is checked is the size that is decoded. Decoders make up what is missing of
-a file that was cut short, and say nothing.
+a file that was cut short, and say nothing; so all codes of an image are read once by libjpeg, when it is first decoded in a
+process, which takes about as long as to decode it. Where the compiled part is missing this cannot be done.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from typing import NamedTuple
@@ -21,6 +23,7 @@ TABLES = {0xC4, 0xCC, 0xDB, 0xDC, 0xDD, 0xE0, 0xEE}  # and those of JFIF and Ado
 METADATA = {*range(0xE1, 0xEE), 0xEF, 0xFE}  # applications' segments and comments: no decoder needs them for pixels
 MAX_PIXELS = (1 << 28) // 3  # pixels: what Pillow decodes without taking the image for a trap, and OpenCV's limit lies above
 DENSEST = 512  # pixels to a byte: of each 8 x 8 block a Huffman code has a bit
+MAX_KNOWN = 65536  # images that are remembered to be whole
 MAX_SCANS = 100  # each is a pass over all blocks; progressive files have about 10
 # A marker that ends a scan: no stuffed byte, no fill byte and no restart.
 _MARKER = re.compile(rb"\xff[\xc0-\xcf\xd8-\xfe]")
@@ -62,12 +65,14 @@ def decoded(
     Raises BadImage that names the image, and MemoryError.
     """
     try:
-        height, width, metadata = _header(jpegs[i])
+        header = _header(jpegs[i])
+        jpeg = _without(jpegs[i], header.metadata) if header.metadata else jpegs[i]
+        _require_whole(jpegs[i], jpeg, header)
     except BadImage as error:
         raise BadImage(f"jpegs[{i}] {error}") from None
-    height, width = region or reduced((height, width), scale)
+    height, width = region or reduced(header[:2], scale)
     try:
-        pixels = read(_without(jpegs[i], metadata) if metadata else jpegs[i])
+        pixels = read(jpeg)
     except MemoryError as error:
         raise MemoryError(f"no memory is left for the {height} x {width} pixels of jpegs[{i}]") from error
     except Exception as error:  # every library has kinds of its own, and struct.error, IndexError and the like besides
@@ -78,6 +83,30 @@ def decoded(
         found = " x ".join(map(str, pixels.shape))
         raise BadImage(f"jpegs[{i}] is damaged: its markers say {height} x {width} pixels, and {found} values were decoded")
     return pixels
+
+
+_whole: set[tuple[int, int]] = set()  # lengths and hashes, for the images themselves may be large
+
+
+def _require_whole(given: bytes, jpeg: bytes, header: _Header) -> None:
+    """Raise BadImage where a JPEG without its metadata has codes of fewer pixels than its header says. given: with it."""
+    known = len(given), hash(given)
+    if known in _whole or (whole := _reader()) is None:
+        return
+    if not whole(jpeg, header.height, header.width):
+        raise BadImage("is damaged: its pixels end before the image does")
+    if len(_whole) >= MAX_KNOWN:
+        _whole.clear()
+    _whole.add(known)
+
+
+@functools.cache
+def _reader() -> Callable[[bytes, int, int], bool] | None:
+    try:
+        from impls.decode_jpeg.cpu._cython_jpeg import whole  # type: ignore[import-not-found]
+    except ImportError:
+        return None
+    return whole
 
 
 def _header(jpeg: bytes) -> _Header:

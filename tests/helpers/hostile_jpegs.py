@@ -1,5 +1,7 @@
 """JPEGs that claim what they do not hold, and those that hold what no decoder needs."""
 
+import re
+
 import numpy as np
 from jpegs import GOOD, claiming, encoded
 
@@ -74,4 +76,22 @@ READABLE = {
     "a size in a thumbnail": before_the_pixels(segment(0xE1, b"Exif\0\0" + GOOD)),
     "a film behind it": GOOD + b"\xff\xda" * 500,
     "scan markers in a comment behind it": GOOD[:-2] + segment(0xFE, b"\xff\xda" * 500) + GOOD[-2:],
+}
+
+
+def cut(jpeg):
+    """A JPEG, and what is left of it where its pixels are cut: all over, within the last bytes, and between scans."""
+    begin, end = jpeg.index(b"\xff\xda") + 24, len(jpeg) - 2
+    scans = [match.start() for match in re.finditer(b"\xff\xda", jpeg)][1:]
+    places = {*np.linspace(begin, end - 1, 9, dtype=int).tolist(), *range(end - 5, end), *scans}
+    return [jpeg, *(jpeg[:place] + jpeg[end:] for place in sorted(places))]
+
+
+PHOTO = np.random.default_rng(4).integers(0, 256, (40, 56, 3)).astype(np.uint8)
+CUT = {
+    "sequential": cut(encoded(PHOTO)),
+    "with fewer colours": cut(encoded(PHOTO, subsampling=2)),
+    "grey": cut(encoded(PHOTO[:, :, 0])),
+    "progressive": cut(encoded(PHOTO, progressive=True)),
+    "with restarts": cut(encoded(PHOTO, restart_marker_rows=1)),
 }

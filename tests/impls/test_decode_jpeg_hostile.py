@@ -3,12 +3,13 @@
 import contextlib
 import itertools
 import sys
+from unittest import mock
 
 import numpy as np
 import pytest
 from cases import case
 from damage import jpegs
-from hostile_jpegs import READABLE, UNREADABLE, arithmetic, many_scans
+from hostile_jpegs import CUT, READABLE, UNREADABLE, arithmetic, many_scans
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jpeg_regions import each, load, part, regions
@@ -117,6 +118,30 @@ def test_a_region_of_a_damaged_image_is_that_of_the_whole(name):
     jpeg = jpeg[:middle] + b"\x12\x34\x56" + jpeg[middle + 3 :]
     (whole,), (found,) = load(name)([jpeg]), load(name)([jpeg], [(40, 30, 20, 30)])
     assert np.array_equal(found, part(whole, Region(40, 30, 20, 30)))
+
+
+@each
+@pytest.mark.parametrize("form", CUT)
+def test_pixels_that_end_before_the_image_are_said(name, form):
+    function, (jpeg, *shorter) = load(name), CUT[form]
+    for less in shorter:
+        with case(len(less)), pytest.raises(BadImage, match=r"^jpegs\[1\] is damaged: its pixels end before the image does$"):
+            function([GOOD, less], [(0, 0, 1, 1)] * 2)
+    assert function([jpeg])[0].shape == (40, 56, 3)
+
+
+def test_an_image_is_looked_through_once(monkeypatch):
+    looked = mock.Mock(return_value=True)
+    monkeypatch.setattr(markers, "_reader", lambda: looked)
+    images = [encoded(np.zeros((8, 8, 3), np.uint8), comment=comment) for comment in ("seen once", "and another")]
+    load("cpu.opencv")(images * 2)
+    load("cpu.pillow")([bytes(bytearray(image)) for image in images])
+    assert looked.call_count == 2
+
+
+def test_without_libjpeg_images_are_decoded_all_the_same(monkeypatch):
+    monkeypatch.setattr(markers, "_reader", lambda: None)
+    assert load("cpu.pillow")([CUT["sequential"][1]])[0].shape == (40, 56, 3)
 
 
 @pytest.mark.parametrize("name", ["cpu.libjpeg", "cpu.libjpeg_region"])

@@ -11,7 +11,7 @@ import warnings
 import numpy as np
 import pytest
 from cases import case
-from hostile_jpegs import READABLE, UNREADABLE, arithmetic, many_scans, segment
+from hostile_jpegs import CUT, READABLE, UNREADABLE, arithmetic, many_scans, segment
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jpegs import EDGES, GOOD, THUMBNAIL, Image, each, edges, encoded, load, right
@@ -40,6 +40,18 @@ def test_arithmetic_coding_and_many_scans_are_read(name):
     images = [arithmetic(), many_scans(80)]
     for mask, image in zip(load(name)(images, [(0, 0, 8, 8)] * 2, EDGES), images, strict=True):
         right(mask, edges(image, (0, 0, 8, 8)))
+
+
+@each
+def test_pixels_that_end_before_the_image_are_said(name):
+    """Also where they lie beyond the region."""
+    for form, (jpeg, *parts) in CUT.items():
+        for part in parts[::4]:
+            with (
+                case(form, len(part)),
+                pytest.raises(markers.BadImage, match=r"^jpegs\[1\] is damaged: its pixels end before"),
+            ):
+                load(name)([jpeg, part], [(0, 0, 8, 8)] * 2, EDGES)
 
 
 @pytest.mark.parametrize("form", [{}, {"progressive": True}, {"subsampling": 2}])

@@ -24,16 +24,33 @@ cdef extern from *:
     struct failure {
         struct jpeg_error_mgr manager; /* first, so that libjpeg's pointer to it is one to all of this */
         jmp_buf back;
+        int cut; /* whether the pixels ended before the image did, of which libjpeg only warns */
     };
 
     static void give_up(j_common_ptr info) { longjmp(((struct failure*)info->err)->back, 1); }
     static void say_nothing(j_common_ptr info) { (void)info; }
-    static void count_nothing(j_common_ptr info, int level) { (void)info; (void)level; }
+    static void look_for_the_end(j_common_ptr info, int level)
+    {
+        const int code = info->err->msg_code;
+        if (level < 0 && (code == JWRN_HIT_MARKER || code == JWRN_JPEG_EOF)) ((struct failure*)info->err)->cut = 1;
+    }
 
-    /* The region of an image of rows x columns pixels, reduced by the scale, to target (height, width, 3). */
+    /* Whether a component has no scan, or a progressive one not all bits of its coefficients: scans may be cut off whole. */
+    static int lacks_scans(const struct jpeg_decompress_struct* info)
+    {
+        for (int c = 0; c < info->num_components; ++c) {
+            if (!info->comp_info[c].quant_table) return 1;
+            for (int k = 0; info->coef_bits && k < DCTSIZE2; ++k)
+                if (info->coef_bits[c][k]) return 1;
+        }
+        return 0;
+    }
+
+    /* The region of an image of rows x columns pixels, reduced by the scale, to target (height, width, 3). cut: set where the
+       bytes ended before the region did, or whole scans are missing. */
     static int decode_region(
         const unsigned char* bytes, size_t count, unsigned scale, size_t rows, size_t columns, size_t top, size_t left,
-        size_t height, size_t width, unsigned char* target)
+        size_t height, size_t width, unsigned char* target, int* cut)
     {
         struct jpeg_decompress_struct info;
         struct failure failed;
@@ -43,7 +60,8 @@ cdef extern from *:
         info.err = jpeg_std_error(&failed.manager);
         failed.manager.error_exit = give_up;
         failed.manager.output_message = say_nothing;
-        failed.manager.emit_message = count_nothing;
+        failed.manager.emit_message = look_for_the_end;
+        failed.cut = 0;
         if (setjmp(failed.back)) {
             jpeg_destroy_decompress(&info);
             return failed.manager.msg_code == JERR_OUT_OF_MEMORY ? NO_MEMORY : DAMAGED;
@@ -71,6 +89,7 @@ cdef extern from *:
             if (jpeg_read_scanlines(&info, row, 1) != 1) give_up((j_common_ptr)&info);
             memcpy(target + 3 * width * y, row[0] + 3 * (left - begin), 3 * width);
         }
+        *cut = failed.cut || lacks_scans(&info);
         jpeg_destroy_decompress(&info);
         return DECODED;
     }
@@ -80,7 +99,7 @@ cdef extern from *:
         NO_MEMORY
     int decode_region(
         const byte* bytes, size_t count, unsigned scale, size_t rows, size_t columns, size_t top, size_t left, size_t height,
-        size_t width, byte* target,
+        size_t width, byte* target, int* cut,
     ) noexcept nogil
 
 
@@ -90,7 +109,7 @@ def decode(const byte[::1] jpeg not None, image, region, unsigned scale, byte[:,
     Raises ValueError for a JPEG that cannot be decoded or has another size, and MemoryError.
     """
     cdef Py_ssize_t rows, columns, top, left, height, width
-    cdef int found
+    cdef int found, cut
     rows, columns = image
     top, left, height, width = region
     # By differences, which no size can make overflow once it is known to be between the bounds.
@@ -102,9 +121,21 @@ def decode(const byte[::1] jpeg not None, image, region, unsigned scale, byte[:,
         raise ValueError("no bytes")
     with nogil:
         found = decode_region(
-            &jpeg[0], jpeg.shape[0], scale, rows, columns, top, left, height, width, &target[0, 0, 0]
+            &jpeg[0], jpeg.shape[0], scale, rows, columns, top, left, height, width, &target[0, 0, 0], &cut
         )
     if found == NO_MEMORY:
         raise MemoryError
     if found != DECODED:
         raise ValueError("it cannot be decoded")
+
+
+def whole(const byte[::1] jpeg not None, size_t rows, size_t columns):
+    """Whether a JPEG of rows x columns pixels holds all of them; so does for this one that cannot be decoded at all.
+
+    All its codes are read, which is most of the work of decoding it.
+    """
+    cdef byte[3] last
+    cdef int cut = 0
+    with nogil:
+        decode_region(&jpeg[0], jpeg.shape[0], 1, rows, columns, rows - 1, columns - 1, 1, 1, last, &cut)
+    return not cut
