@@ -108,21 +108,27 @@ def choose(problem: Problem, threads: int, exact: bool = False, by_rule: bool = 
     instructions = instruction_set()
     rule = rules.kind(problem, instructions)
     measured = None if by_rule else measurements.nearest(instructions, threads)
-    alike, expected = measured.known.expect(problem) if measured else ((), {})
-    names = *expected, *rules.RULES[rule], *rules.RULES["large layer"], rules.FRUGAL
-    expected = {name: expected.get(name, math.inf) for name in names}
-    expected = {name: late for name, late in expected.items() if computes(name, problem, exact)}
-    passed_over = []
-    for name, late in expected.items():
-        found = _load(name)
-        if isinstance(found, str):
-            passed_over.append((name, found))
-            continue
-        if math.isinf(late):  # nothing that was measured there can compute this here
-            alike, measured = (), None
-        why = _unmeasured(instructions, by_rule)
-        return Choice(problem, found, expected, alike, measured, rule, why, tuple(passed_over))
-    raise contract.Unavailable("; ".join(reason for _, reason in passed_over))
+    by_rules = *rules.RULES[rule], *rules.RULES["large layer"], rules.FRUGAL
+    passed_over: dict[str, str] = {}
+    for alike, late in _expectations(measured, problem):
+        expected = {name: late.get(name, math.inf) for name in (*late, *by_rules) if computes(name, problem, exact)}
+        for name in late if alike else expected:
+            found = _load(name) if name in expected else None
+            if isinstance(found, str):
+                passed_over[name] = found
+            elif found:
+                why = _unmeasured(instructions, by_rule)
+                known = measured if alike else None
+                return Choice(problem, found, expected, alike, known, rule, why, tuple(passed_over.items()))
+    raise contract.Unavailable("; ".join(passed_over.values()))
+
+
+def _expectations(measured: Measurements | None, problem: Problem) -> Iterator[tuple[tuple[Measured, ...], dict[str, float]]]:
+    """What lets expect which times, the surest first: the problem's own, those of all, and nothing, where rules decide."""
+    if measured:
+        yield measured.known.expect(problem)
+        yield measured.known.expect(problem, itself=False)  # its own may all be of what cannot compute this here
+    yield (), {}
 
 
 def _unmeasured(instructions: str | None, by_rule: bool) -> str:

@@ -217,13 +217,13 @@ class Known:
         """Of a problem at a place that leaves so much unfilled with each measured one."""
         return np.exp(-self._distances(there)) + TREND_VARIANCE * self._unfilled @ left
 
-    def expect(self, problem: Problem) -> tuple[tuple[Measured, ...], dict[str, float]]:
+    def expect(self, problem: Problem, itself: bool = True) -> tuple[tuple[Measured, ...], dict[str, float]]:
         """The measured problems most like another, and how many times as long as the fastest each should take on it.
 
         The nearest and the fastest come first, torch though another is expected to be a little faster if the problem is not
-        small. A problem that was itself measured decides alone.
+        small. itself: a problem that was itself measured decides alone.
         """
-        if one := self._itself.get(problem._replace(dtype=MEASURED)):
+        if itself and (one := self._itself.get(problem._replace(dtype=MEASURED))):
             return (one,), {name: one.behind(name) for name in one.times}
         there = place(problem)
         alike = tuple(self.problems[i] for i in self._distances(there).argsort(kind="stable")[:ALIKE])

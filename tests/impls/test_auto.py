@@ -1,11 +1,13 @@
 """Whom cpu.auto picks: measured problems decide, those most like a call above all, or a rule; explain() tells."""
 
 import re
+from unittest import mock
 
 import numpy as np
 import pytest
 from auto_tables import HERE, LAYER, entry
-from choices import W, X, asked
+from cases import case
+from choices import W, X, asked, needs_compiled
 from hypothesis import assume, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
@@ -119,6 +121,32 @@ def test_exact_leaves_transforms_out(table, transform):
     exact = impls.explain(*shapes, padding=1, exact=True)
     assert exact.implementation.name == "cpu.shift"
     assert transform not in exact.expected
+
+
+def test_where_transforms_alone_were_fast_the_other_times_decide(table):
+    """By rule it is torch."""
+    own = entry(LAYER["input"], LAYER["weight"], {"cpu.fft": 1.0}, padding=1)
+    other = entry([1, 64, 60, 60], [64, 64, 3, 3], {"cpu.fft": 1.0, "cpu.shift": 2.0}, padding=1)
+    table({("avx9", 1): [own, other]})
+    found = impls.explain(own["input"], own["weight"], padding=1, exact=True)
+    assert found.implementation.name == "cpu.shift"
+    assert [one.times for one in found.alike] == [own["us"], other["us"]]
+    assert "nothing was measured" not in str(found)
+
+
+@needs_compiled
+@pytest.mark.parametrize("exact", [False, True])
+def test_every_stored_problem_is_decided_by_stored_times(exact):
+    for tables in measurements._all():
+        with mock.patch.object(measurements, "nearest", lambda *_, tables=tables: tables):
+            for one in tables.known.problems:
+                found = choice.choose(one.problem, 1, exact)
+                picked = found.implementation.name
+                with case(tables.processor, one.problem):
+                    assert found.measurements is tables
+                    own = [name for name in one.times if choice.computes(name, one.problem, exact)]
+                    assert picked == next((name for name in own if not isinstance(choice._load(name), str)), picked)
+                    assert not exact or not choice.TRANSFORMS & {picked, found.implementation.family}
 
 
 def test_the_runner_up_can_run_here(table, monkeypatch):
