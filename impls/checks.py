@@ -114,6 +114,8 @@ def integers(name: str, value: Any) -> Any:
         return value  # what layers pass, found without a loop: this runs before every call
     if type(value) is int or type(value) is str:
         return value
+    if isinstance(value, str):
+        return str(value)  # NumPy's is one, too
     try:
         if isinstance(value, (tuple, list)):
             return tuple(int(index(number)) for number in value)

@@ -9,7 +9,7 @@ from benchmarks.commands import own_files
 from benchmarks.harness import cell
 from benchmarks.workloads import operations
 from benchmarks.workloads.patches import Windows
-from benchmarks.workloads.problems import Problem
+from benchmarks.workloads.problems import Problem, SameSize
 
 
 def make(request: dict[str, Any]) -> Any:
@@ -36,10 +36,11 @@ def _convolution(impls: Any, request: dict[str, Any]) -> Problem:
     (n, c, h, w), (k, channels, r, s) = request["input"], request["weight"]
     stride, padding, dilation = request["stride"], request["padding"], request["dilation"]
     if padding == "same":
-        if r % 2 == 0 or s % 2 == 0 or stride != 1:
-            raise ValueError('padding="same" needs stride 1, and here odd kernel sizes; give the padding in numbers')
+        if stride != 1:
+            raise ValueError('padding="same" needs stride 1; give the padding in numbers')
         padding = (dilation * (r - 1) // 2, dilation * (s - 1) // 2)
-    problem = Problem(n, c, h, w, k, r, s, stride, tuple(padding), dilation, request["groups"], request["dtype"])
+    kind = SameSize if request["padding"] == "same" and (dilation * (r - 1) % 2 or dilation * (s - 1) % 2) else Problem
+    problem = kind(n, c, h, w, k, r, s, stride, tuple(padding), dilation, request["groups"], request["dtype"])
     # The shapes that were given: a problem has no channels of the weight that could differ from the input's.
     impls.load("cpu.shift").unsupported((n, c, h, w), (k, channels, r, s), **problem.arguments, dtype=problem.dtype)
     return problem

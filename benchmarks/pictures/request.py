@@ -171,6 +171,8 @@ def draw(verb: str, request: dict[str, Any]) -> None:
         if type(settings[name]) is not type(usual):
             sys.exit(f"no {verb}: {name} is a {type(usual).__name__}, not {settings[name]!r}")
     path = Path(request.get("path") or Path(__file__).parents[2] / ".convbench" / f"{verb}.png")
+    if not path.suffix:  # matplotlib writes such a one under another name
+        path = path.with_name(f"{path.name.rstrip('.')}.png")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         picture.make(settings, path)

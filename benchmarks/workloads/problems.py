@@ -78,14 +78,18 @@ class Problem:
         text = f"n{self.n}c{self.c}h{self.h}w{self.w}k{self.k}r{self.r}s{self.s}"
         if self.stride != 1:
             text += f"t{self.stride}"
-        if self.padding != (0, 0):
-            vertical, horizontal = self.padding
-            text += f"p{vertical}" if vertical == horizontal else f"p{vertical}x{horizontal}"
+        text += self._padding_text
         if self.dilation != 1:
             text += f"d{self.dilation}"
         if self.groups != 1:
             text += f"g{self.groups}"
         return text
+
+    @property
+    def _padding_text(self) -> str:
+        vertical, horizontal = self.padding
+        both = f"{vertical}" if vertical == horizontal else f"{vertical}x{horizontal}"
+        return f"p{both}" if any(self.padding) else ""
 
     @property
     def input_shape(self) -> tuple[int, int, int, int]:
@@ -143,6 +147,25 @@ class Problem:
             "bytes": self.bytes,
             "dtype": self.dtype,
         }
+
+
+class SameSize(Problem):
+    """One whose output has the size of its input though its kernel has no middle: torch's padding="same", stride 1.
+
+    padding: what lies above and on the left; on the other sides lies one row or column more where there is no middle.
+    """
+
+    @property
+    def _padding_text(self) -> str:
+        return "psame"
+
+    @property
+    def output_shape(self) -> tuple[int, int, int, int]:
+        return self.n, self.k, self.h, self.w
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        return {**super().arguments, "padding": "same"}
 
 
 def load_set(name: str) -> dict[str, Problem]:

@@ -347,3 +347,15 @@ def test_positions_and_keywords_are_one(name, which):
         with case(word):
             assert np.array_equal(function(input, weight, bias, *values), keywords)
             assert np.array_equal(function(input, weight, None, *values) + bias[:, None, None], keywords)
+
+
+@pytest.mark.parametrize("padding", ["same", "valid"])
+def test_numpys_texts_are_texts(padding, available):
+    text = np.str_(padding)
+    assert np.array_equal(impls.conv2d(X, W, padding=text), impls.conv2d(X, W, padding=padding))
+    assert str(impls.explain(X, W, padding=text)) == str(impls.explain(X, W, padding=padding))
+    for name, function in available.items():
+        with case(name):
+            assert function.unsupported(X.shape, W.shape, padding=text) == function.unsupported(
+                X.shape, W.shape, padding=padding
+            )

@@ -36,6 +36,21 @@ def test_convolutions(operation):
     assert (same.padding, same.output_shape[2:]) == ((4, 2), (9, 11))
 
 
+@pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths")
+@pytest.mark.parametrize("operation", ["conv2d", "conv2d_backward"])
+@pytest.mark.parametrize(("kernel", "dilation"), [((2, 2), 1), ((4, 3), 1), ((1, 2), 3), ((2, 4), 2), ((6, 6), 1)])
+def test_the_same_size_by_even_kernels_is_what_torch_computes(operation, kernel, dilation):
+    problem = shaped(operation, (2, 4, 7, 9), (6, 2, *kernel), padding="same", dilation=dilation, groups=2)
+    task = cell.task(operation, problem)
+    arrays = [torch.from_numpy(array) for array in task.arrays]
+    expected = functional.conv2d(*arrays[-2:], padding="same", dilation=dilation, groups=2).shape
+    assert problem.output_shape == tuple(expected)
+    assert ("psame" in problem.label) == any(dilation * (taps - 1) % 2 for taps in kernel)
+    for name in ("cpu.numba_direct", "cpu.torch"):
+        made = task.check(impls.load(name, operation), {"numpy": 1})
+        made.verify(made.call())
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     shape=st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 6), st.integers(1, 6)),
@@ -90,7 +105,10 @@ MISTAKES = {
     "channels the other way": (("conv_transpose2d", {"input": [1, 3, 9, 9], "weight": [4, 3, 3, 3]}), r"\(1, 3, 9, 9\)"),
     "all taken away": (("conv_transpose2d", {"input": [1, 3, 1, 1], "weight": [3, 3, 3, 3], "padding": [2, 2]}), "padding"),
     "same": (("conv_transpose2d", {"input": [1, 3, 9, 9], "weight": [3, 3, 3, 3], "padding": "same"}), "in numbers"),
-    "even and same": (("conv2d", {"input": [1, 3, 9, 9], "weight": [3, 3, 4, 4], "padding": "same"}), "odd kernel sizes"),
+    "same and a stride": (
+        ("conv2d", {"input": [1, 3, 9, 9], "weight": [3, 3, 3, 3], "padding": "same", "stride": 2}),
+        'padding="same" needs stride 1',
+    ),
     "no operation": (("conv", {}), "no operation is called 'conv'; there are conv2d"),
     "a window of another rank": (("im2col", {**WINDOWS, "kernel": [3, 3, 3]}), "one for each of the image's 2 axes"),
     "a window that is too large": (("im2col", {**WINDOWS, "kernel": [10, 3]}), "more than image"),

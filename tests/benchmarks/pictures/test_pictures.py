@@ -58,6 +58,22 @@ def test_a_panel_for_each_and_a_colour_for_each_stage(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        ("picture", "picture.png"),
+        ("picture.", "picture.png"),
+        (".hidden", ".hidden.png"),
+        ("a.b/c", "a.b/c.png"),
+        ("a.svg", "a.svg"),
+    ],
+)
+def test_the_path_that_is_told_is_the_file_that_was_written(given, written, tmp_path):
+    done = run_here("shifts", "--path", str(tmp_path / given))
+    assert done.stdout == f"the shifts are {tmp_path / written}\n"
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [tmp_path / written]
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["curves", '{"network": "transformer"}'], "no curves: no network is called 'transformer'"),
