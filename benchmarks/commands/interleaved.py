@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 from benchmarks.errors import Skip, WrongAnswer
 from benchmarks.harness import cell
-from benchmarks.timing import clock, stopping, threads
+from benchmarks.timing import clock, cuda_clock, stopping, threads
 from benchmarks.timing.prepared_cell import PreparedCell
 
 # A candidate is not too slow by fewer calls than these, the first of which may meet memory that is new to the process and two
@@ -96,8 +97,10 @@ class Candidates:
         """
         for name, ready in self.ready.items():
             try:
+                cold = cuda_clock.cold(ready.block)
                 errors = ready.verify(ready.block.output)
                 errors.pop("called", None)
+                errors |= {"cold": statistics.median(cold.samples)} if cold else {}
                 self._results[name] |= {"status": "ok", "samples": self.measured[name].samples, **errors}
                 if reservation := ready.block.reservation():
                     self._results[name]["reason"] = reservation

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from time import perf_counter, sleep
 from typing import Any
 
-from benchmarks.timing.clock import Block, Wall, no_garbage_collection
+from benchmarks.timing.clock import Block, Measurement, Plan, Wall, measure, no_garbage_collection
 
 MAX_QUEUED_CALLS = 200  # a device takes about a thousand launches before the host has to wait
 MAX_WAIT_SECONDS = 0.1  # that a device is kept waiting for them
@@ -254,6 +254,15 @@ class Launched(Wall):
 def block(function: Any, call: Callable[[], Any], cold: bool = False) -> Queued:
     """Blocks of a call of an implementation that is on a device."""
     return Queued(call, of(function.arrays), cold)
+
+
+def cold(block: Block) -> Measurement | None:
+    """A few calls of a block's that each find the device's caches full of other data; None for a block that is on no device,
+    or is cold itself.
+    """
+    if not isinstance(block, (Queued, Launched)) or (isinstance(block, Queued) and block.cold):
+        return None
+    return measure(Queued(block.call, block.device, cold=True), Plan(warmup_time=0.0, repeat=(5, 20, 0.2), number=1))
 
 
 @functools.cache

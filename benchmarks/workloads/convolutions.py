@@ -88,12 +88,14 @@ class Convolution(Task):
         """See Task. call: what is timed, where that is not the implementation itself. known: the references, where they are
         not the problem's.
 
-        After timing, the cell's verify looks at the last timed output, and at one more of the negated input: an
+        After timing, the cell's verify looks at the last timed output, and at one more of the input negated where it lies: an
         implementation that remembers its answers is right only until its input changes.
         """
         problem, arrays, known = self.problem, self.arrays, self.known if known is None else known
+        given = arrays
         if call is None:
-            call = functools.partial(function, *map(function.to_device, arrays), **self._settings)
+            given = tuple(map(function.to_device, arrays))
+            call = functools.partial(function, *given, **self._settings)
         prints = tuple(map(inputs.fingerprint, arrays))
         start = perf_counter()
         output = call()
@@ -112,18 +114,18 @@ class Convolution(Task):
             return {name: max(getattr(errors, name) for errors in found) for name in ("relative_l2", "worst")}
 
         def verify(last: Any) -> dict[str, Any]:
-            facts = {**judge(known, function.to_numpy(last)), "called": 0.0}
-            if function.device == "cpu":  # a device has a copy of its own
-                np.negative(arrays[0], out=arrays[0])
-                start = perf_counter()
-                output = call()
-                facts["called"] = perf_counter() - start
-                np.negative(arrays[0], out=arrays[0])
-                try:
-                    judge([reference.negated() for reference in known], output)
-                except WrongAnswer as error:
-                    raise WrongAnswer(f"with the input negated, {error}") from error
-            return facts
+            facts = judge(known, function.to_numpy(last))
+            _negate(given[0])
+            start = perf_counter()
+            output = call()
+            function.synchronize()
+            called = perf_counter() - start
+            _negate(given[0])
+            try:
+                judge([reference.negated() for reference in known], function.to_numpy(output))
+            except WrongAnswer as error:
+                raise WrongAnswer(f"with the input negated, {error}") from error
+            return {**facts, "called": called}
 
         return PreparedCell.of(function, call, verify, pools, called)
 
@@ -138,6 +140,11 @@ class Convolution(Task):
     def _reference(self, of: str) -> oracle.Reference:
         tensors = dict(zip(operations.OPERATIONS[self.operation].given, self.arrays, strict=True))
         return oracle.reference(self.problem, **tensors, of=of)
+
+
+def _negate(array: Any) -> None:
+    """Negate an array of any library in place, on a device as on the host."""
+    array *= -1
 
 
 def _parts(known: Sequence[oracle.Reference], output: Any) -> list[tuple[oracle.Reference, Any]]:

@@ -41,6 +41,7 @@ COLUMNS = {
     "percent_of_limit": "share of the limit that the roofline measured in the same run sets, in percent",
     "bound": "which limit that is: compute or memory",
     "relative_l2": "relative L2 error against the double-precision reference",
+    "cold": "on a device, median seconds of a call that finds its caches full of other data",
 }
 WRITERS = {".csv": "to_csv", ".parquet": "to_parquet"}
 

@@ -18,7 +18,7 @@ from convbench.stored import side_lines
 
 COLUMNS = [
     *("benchmark", "params", "implementation", "row", "status", "reason", "value", "q25", "q75", "samples", "unit"),
-    *("threads", "label", "dtype", "flops", "bytes", "baseline", "device", "family", "relative_l2"),
+    *("threads", "label", "dtype", "flops", "bytes", "baseline", "device", "family", "relative_l2", "cold"),
 ]
 
 
@@ -166,6 +166,7 @@ def _rows(name: str, entry: dict, benchmark: dict, lines: dict) -> list[dict[str
                 "device": declared.get("device"),
                 "family": declared.get("family"),
                 "relative_l2": line.get("relative_l2"),
+                "cold": line.get("cold") if status == "ok" else None,
                 **{key: problem.get(key) for key in ("label", "dtype", "flops", "bytes")},
             }
         )

@@ -62,7 +62,7 @@ def _is_sound(line: Any) -> bool:
     try:
         texts = [line["benchmark"], line["status"], *line["params"], *(line.get("versions") or {}).values()]
         texts += [line[key] for key in ("reason",) if line.get(key) is not None]
-        numbers = [line[key] for key in ("relative_l2", "wall", "ended", "value") if line.get(key) is not None]
+        numbers = [line[key] for key in ("relative_l2", "cold", "wall", "ended", "value") if line.get(key) is not None]
         pools = line.get("threads") or {}
         numbers += pools.values()
         samples = line.get("samples") or []

@@ -22,8 +22,8 @@ from convbench.common import numbers
 from convbench.common.terminal import line, one_line, printable
 
 # The columns of one problem, and those that a narrow screen goes without, the first of them first.
-RANKED = ("", "median", "IQR/2", "speed-up", "*", "limit", "relative time")
-LEFT_OUT = ("relative time", "*", "limit", "IQR/2", "speed-up")
+RANKED = ("", "median", "IQR/2", "speed-up", "*", "limit", "cold", "relative time")
+LEFT_OUT = ("relative time", "*", "limit", "cold", "IQR/2", "speed-up")
 ENDLESS = 10_000  # characters that no line has
 # The columns of --json and --csv, in this order.
 FIELDS = [
@@ -50,6 +50,7 @@ FIELDS = [
         "percent_of_limit",
         "bound",
         "relative_l2",
+        "cold",
         "threads",
         "label",
     ),
@@ -114,7 +115,7 @@ def ranking(group: pd.DataFrame, width: int) -> Table:
     lines = [_ranked(cell, longest) for cell in group[group.status == "ok"].sort_values("value", kind="stable").itertuples()]
     lines += [{"": str(cell.implementation), "median": "failed"} for cell in group[group.status == "failed"].itertuples()]
     wide = {name: max(len(name), *(len(line.get(name, "")) for line in lines)) + 3 for name in RANKED}
-    shown = list(RANKED)
+    shown = [name for name in RANKED if any(line.get(name) for line in lines)]
     for name in LEFT_OUT:
         if sum(wide[one] for one in shown) > width:
             shown.remove(name)
@@ -139,6 +140,7 @@ def _ranked(cell: Any, longest: float) -> dict[str, str]:
         "speed-up": ratio,
         "*": between,
         "limit": "" if absent(cell.percent_of_limit) else numbers.percent(cell.percent_of_limit / 100),
+        "cold": "" if absent(cell.cold) else numbers.quantity(cell.cold, "seconds"),
         "relative time": bar(cell.value / longest if longest else 0.0),
     }
 
@@ -241,6 +243,8 @@ def _cell(cell) -> Text:
         shown += " !"  # measured, with a reservation that stands among the reasons
     if not absent(cell.speedup):
         shown += f"  {numbers.ratio(cell.speedup, cell.speedup_spread)}"
+    if not absent(cell.cold):
+        shown += f"  {numbers.quantity(cell.cold, 'seconds')} cold"
     return Text(line(shown))
 
 

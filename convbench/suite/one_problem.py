@@ -56,5 +56,6 @@ def _row(cell: dict[str, Any], problem: dict[str, Any], question: dict[str, Any]
         "device": cell.get("device"),
         "family": cell.get("family"),
         "relative_l2": cell.get("relative_l2"),
+        "cold": cell.get("cold"),
         **{key: problem[key] for key in ("label", "dtype", "flops", "bytes")},
     }

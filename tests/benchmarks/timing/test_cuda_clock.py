@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from benchmarks.errors import Skip
 from benchmarks.harness.asv_types import CheckedTime
 from benchmarks.timing import cuda_clock, device_limits
+from benchmarks.timing.clock import Wall
 from benchmarks.timing.cuda_clock import Device, Launched, Queued
 from benchmarks.timing.prepared_cell import PreparedCell
 from convbench.stored.roofline import Roofline
@@ -119,6 +120,18 @@ def test_every_cold_call_comes_after_a_flush_that_is_not_counted():
     assert books.queue == ["wait", *["flush", "mark", "call", "mark"] * 2]
 
 
+def test_every_block_on_a_device_has_a_cold_view():
+    books = Books(1e-5, 1e-6)
+    for block in (queued(books), Launched(books.call, books)):
+        books.queue.clear()
+        found = cuda_clock.cold(block)
+        assert found.samples == pytest.approx([1e-5] * 20)
+        assert books.queue == ["wait", "flush", "mark", "call", "mark"] * 20
+        assert block.output is None
+    assert cuda_clock.cold(queued(books, cold=True)) is None
+    assert cuda_clock.cold(Wall(books.call)) is None
+
+
 def test_no_more_calls_are_queued_than_a_device_takes():
     books = Books(1e-6, 1e-6)
     queued(books)(2 * cuda_clock.MAX_QUEUED_CALLS + 1)
@@ -162,15 +175,15 @@ def test_a_cell_whose_clock_is_held_back_is_measured_once_more_and_then_marked(c
             """Only its name is asked for."""
 
     made = CheckedTime("suite.time_it", (suite := Suite()).time_it, [suite])
-    made.line = SimpleNamespace(close=lambda status, reason, **facts: said.append((status, reason)))
+    made.line = SimpleNamespace(close=lambda status, reason, **facts: said.append((status, reason, facts["cold"])))
     made.called = 0.0
     made.benchmark_timing = lambda timer, *plan: ([sampled.append(timer(5)) or sampled[-1] for _ in range(3)], 5)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cuda_clock, "facts", lambda arrays: {})
         made.run()
     assert len(sampled) == blocks
-    ((status, reason),) = said
-    assert status == "ok"
+    ((status, reason, cold),) = said
+    assert (status, cold) == ("ok", 1e-3)
     assert reason is remark is None or reason.startswith(remark)
 
 

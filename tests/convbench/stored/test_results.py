@@ -69,14 +69,16 @@ def test_status(tmp_path, case):
 def test_a_cell_has_what_its_benchmark_declares(tmp_path):
     row = stored([0.5, NAN, 1.0, NAN], SIZE_PARAMS, q25=[0.4, None, 0.9, None], q75=[0.7, None, 1.2, None])
     row += [None] * (COLUMNS.index("samples") - len(row)) + [[[0.4, 0.5, 0.7], None, [1.0], None]]
-    side = [line(SIZE, "'cpu.loops'", "'7x7'", status="ok", relative_l2=1e-7, threads={"numba": 1})]
+    side = [line(SIZE, "'cpu.loops'", "'7x7'", status="ok", relative_l2=1e-7, cold=2e-3, threads={"numba": 1})]
     cells = load(tmp_path, {SIZE: row}, side=side)
     first, torch = cells.iloc[0], cells.iloc[2]
     assert (first.benchmark, first.params) == (SIZE, ("'cpu.loops'", "'7x7'"))
     assert (first.implementation, first.row, first.unit, first.threads) == ("cpu.loops", ("7x7",), "seconds", 1)
     assert (first.value, first.q25, first.q75, first.samples) == (0.5, 0.4, 0.7, [0.4, 0.5, 0.7])
     assert (first.label, first.flops, first.bytes, first["dtype"]) == ("n1c1h7w7k1r3s3p1", 882, 428, "float32")
-    assert (first.baseline, first.device, first.family, first.relative_l2) == ("cpu.torch", "cpu", "direct", 1e-7)
+    assert (first.baseline, first.device, first.family) == ("cpu.torch", "cpu", "direct")
+    assert (first.relative_l2, first.cold) == (1e-7, 2e-3)
+    assert math.isnan(torch.cold)
     assert (torch.implementation, torch.value, torch.samples) == ("cpu.torch", 1.0, [1.0])
     assert torch.device is None or torch.device != torch.device
 

@@ -193,6 +193,7 @@ def test_a_column_without_time_is_left_out_and_a_failed_one_is_not():
         (cell("x", SMALL, 2e-3, spread=0.0), "2.000 ms ±0.0 %"),
         (cell("x", SMALL, 2e-3, spread=1e-5), "2.000 ms ±<0.1 %"),
         (cell("x", SMALL, 2e-3, spread=None), "2.00 ms"),
+        (cell("x", SMALL, 2e-3, cold=3.1e-3), "3.10 ms cold"),
         (failed("x", SMALL, "why"), "failed"),
     ],
 )
