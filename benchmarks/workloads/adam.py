@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.errors import WrongAnswer
 from benchmarks.timing.prepared_cell import PreparedCell
 from benchmarks.workloads import inputs, oracle
-from benchmarks.workloads.tasks import Task
+from benchmarks.workloads.tasks import Task, once_more
 
 STEP = 10  # of the run that is judged: early enough for the bias corrections to matter
 LR, BETA1, BETA2, EPS = 1e-3, 0.9, 0.999, 1e-8  # what the operation's arguments are where they are not given
@@ -150,14 +150,7 @@ class AdamStep(Task):
                     raise WrongAnswer(f"{name} is not finite after all steps")
             negated = -self.arrays[1]
             fresh, again = self._start(function, negated)
-            start = perf_counter()
-            again()
-            function.synchronize()
-            took = perf_counter() - start
-            try:
-                return {**self._judge(function, fresh, negated), "called": took}
-            except WrongAnswer as error:
-                raise WrongAnswer(f"with the gradient negated, {error}") from error
+            return once_more(function, again, lambda _: self._judge(function, fresh, negated), "with the gradient negated")
 
         return PreparedCell.of(function, call, verify, pools, called)
 

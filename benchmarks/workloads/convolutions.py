@@ -14,7 +14,7 @@ from benchmarks.errors import WrongAnswer
 from benchmarks.timing.prepared_cell import PreparedCell
 from benchmarks.workloads import inputs, operations, oracle, problems
 from benchmarks.workloads.problems import Problem
-from benchmarks.workloads.tasks import Task
+from benchmarks.workloads.tasks import Task, once_more
 
 
 class Convolution(Task):
@@ -115,17 +115,15 @@ class Convolution(Task):
 
         def verify(last: Any) -> dict[str, Any]:
             facts = judge(known, function.to_numpy(last))
-            _negate(given[0])
-            start = perf_counter()
-            output = call()
-            function.synchronize()
-            called = perf_counter() - start
+            negated = [reference.negated() for reference in known]
             _negate(given[0])
             try:
-                judge([reference.negated() for reference in known], function.to_numpy(output))
-            except WrongAnswer as error:
-                raise WrongAnswer(f"with the input negated, {error}") from error
-            return {**facts, "called": called}
+                again = once_more(
+                    function, call, lambda output: judge(negated, function.to_numpy(output)), "with the input negated"
+                )
+            finally:
+                _negate(given[0])
+            return {**again, **facts}
 
         return PreparedCell.of(function, call, verify, pools, called)
 

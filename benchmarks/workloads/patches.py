@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.errors import WrongAnswer
 from benchmarks.timing.prepared_cell import PreparedCell
 from benchmarks.workloads import inputs
-from benchmarks.workloads.tasks import Task
+from benchmarks.workloads.tasks import Task, once_more
 
 SIZES = r"\d+(?:x\d+)*"
 LABEL = re.compile(rf"i({SIZES})k({SIZES})(?:t(\d+))?(?:p({SIZES}))?(?:d(\d+))?(?:f(-?[\d.]+))?")
@@ -144,14 +144,9 @@ class Im2col(Task):
 
         def verify(last: Any) -> dict[str, Any]:
             facts = self._judge(last)
-            start = perf_counter()
-            other = function(-image, self.problem.kernel, **self.problem.arguments)
-            took = perf_counter() - start
-            try:
-                self._judge(other, -1)
-            except WrongAnswer as error:
-                raise WrongAnswer(f"with the image negated, {error}") from error
-            return {**facts, "called": took}
+            negated = functools.partial(function, -image, self.problem.kernel, **self.problem.arguments)
+            again = once_more(function, negated, functools.partial(self._judge, sign=-1), "with the image negated")
+            return {**again, **facts}
 
         return PreparedCell.of(function, call, verify, pools, called)
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
 
+from benchmarks.errors import WrongAnswer
 from benchmarks.timing.prepared_cell import PreparedCell
 
 
@@ -62,3 +65,18 @@ class Task(ABC):
     @abstractmethod
     def restore(self) -> None:
         """Undo what a faulty implementation may have done to the inputs."""
+
+
+def once_more(function: Any, call: Callable[[], Any], judge: Callable[[Any], dict[str, Any]], changed: str) -> dict[str, Any]:
+    """Call an implementation once more, after timing and on other inputs: what its judge returns, and "called", in seconds.
+
+    Raises WrongAnswer, which says what was changed.
+    """
+    start = perf_counter()
+    output = call()
+    function.synchronize()
+    called = perf_counter() - start
+    try:
+        return {**judge(output), "called": called}
+    except WrongAnswer as error:
+        raise WrongAnswer(f"{changed}, {error}") from error

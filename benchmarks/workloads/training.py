@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.errors import WrongAnswer
 from benchmarks.timing.prepared_cell import PreparedCell
 from benchmarks.workloads import digits, oracle
-from benchmarks.workloads.tasks import Task
+from benchmarks.workloads.tasks import Task, once_more
 
 STEP, LR, BETA1, BETA2, EPS = 1, 1e-3, 0.9, 0.999, 1e-8  # of the step that is judged: the first
 # Relative to a loss, and to the norm of a parameter's gradient: float32 against float64 through six layers, where what is
@@ -125,13 +125,9 @@ class TrainStep(Task):
                 raise WrongAnswer("a parameter, a moment or the loss is not finite after all steps")
             others = (labels + 1) % CLASSES
             fresh, again = self._start(function, others)
-            start = perf_counter()
-            loss = again()
-            took = perf_counter() - start
-            try:
-                return {**self._judge(loss, host(function, fresh), others), "called": took}
-            except WrongAnswer as error:
-                raise WrongAnswer(f"with other labels, {error}") from error
+            return once_more(
+                function, again, lambda loss: self._judge(loss, host(function, fresh), others), "with other labels"
+            )
 
         return PreparedCell.of(function, call, verify, pools, called)
 

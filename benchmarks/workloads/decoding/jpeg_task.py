@@ -15,7 +15,7 @@ from benchmarks.timing.prepared_cell import PreparedCell
 from benchmarks.workloads import jpegs
 from benchmarks.workloads.decoding import jpeg_reference
 from benchmarks.workloads.jpegs import Frames
-from benchmarks.workloads.tasks import Task
+from benchmarks.workloads.tasks import Task, once_more
 
 DIFFERENT = 4  # images of a batch; they come again in a larger one, for a reference takes a hundred times a decoder's time
 # How far a value may be from the reference. A decoder rounds a component, and colours again where it interpolates them:
@@ -135,14 +135,9 @@ class DecodeJpeg(Task):
         def verify(last: Any) -> dict[str, Any]:
             facts = self._judge(last, 0)
             turned = places and places[1:] + places[:1]
-            start = perf_counter()
-            other = decode(images[1:] + images[:1], turned)
-            took = perf_counter() - start
-            try:
-                self._judge(other, 1)
-            except WrongAnswer as error:
-                raise WrongAnswer(f"of images in another order, {error}") from error
-            return {**facts, "called": took}
+            other = functools.partial(decode, images[1:] + images[:1], turned)
+            judge = functools.partial(self._judge, first=1)
+            return {**once_more(function, other, judge, "of images in another order"), **facts}
 
         return PreparedCell.of(function, functools.partial(decode, images, places), verify, pools, called)
 

@@ -18,6 +18,11 @@ CONVOLVE = contract.load("cpu.shift_matmul")
 @implementation(device="cpu", family="numpy", summary="NumPy, the region alone, image by image")
 def preprocess(jpegs, regions, weight, threshold=0.0, size=128, mean=None, std=None):
     """N JPEGs to N masks (H, W)."""
+    return image_by_image(to_patch, jpegs, regions, weight, threshold, size, mean, std)
+
+
+def image_by_image(to_patch, jpegs, regions, weight, threshold, size, mean, std):
+    """The masks of images whose patches are made by to_patch(pixels, region, size, mean, std)."""
     masks = []
     for i, region in enumerate(regions):
         pixels = decode(jpegs, i)

@@ -7,21 +7,15 @@ whole image in float32 two or three times. Pillow decodes.
 import numpy as np
 
 from impls.contract import implementation
-from impls.decode_jpeg.pillow_images import decode
 from impls.preprocess.arguments import fit
-from impls.preprocess.cpu.numpy import convolve, finish
+from impls.preprocess.cpu.numpy import image_by_image
 from impls.preprocess.stages import crop, resize
 
 
 @implementation(device="cpu", family="numpy", summary="NumPy, the whole image before the region, image by image")
 def preprocess(jpegs, regions, weight, threshold=0.0, size=128, mean=None, std=None):
     """N JPEGs to N masks (H, W)."""
-    masks = []
-    for i, region in enumerate(regions):
-        pixels = decode(jpegs, i)
-        response = convolve(to_patch(pixels, region, size, mean, std), weight)
-        masks.append(finish(response, region, size, threshold, pixels.shape[:2]))
-    return masks
+    return image_by_image(to_patch, jpegs, regions, weight, threshold, size, mean, std)
 
 
 def to_patch(pixels, region, size, mean, std):
