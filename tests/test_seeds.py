@@ -2,8 +2,11 @@
 
 import contextlib
 import importlib
+import json
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import click
@@ -53,3 +56,83 @@ def test_a_command_is_understood(command):
         words.append("file.svg")
     with contextlib.suppress(click.MissingParameter):  # some are named without what they are about
         found.make_context(name, words)
+
+
+# What each row's command does in a few seconds: words that make it small, and what it then says. What no word makes small is
+# set in the module that has it.
+ONE = json.dumps(["cpu.torch"])
+SHORT = {
+    "convbench doctor": ("", "convbench.doctor.noise.ROUNDS = 2", "this machine"),
+    "convbench profile cpu.numpy perceptron-n100 --operation train_step --flat": ("--calls 1", "", "numpy_calls"),
+    "convbench profile im2col.naive n1c1h7w7k1r3s3 --flat --sort cumulative": ("--calls 2", "", "naive.py"),
+    "convbench speed": ("--report", "", "read batch"),
+    "convbench table --layout compare --bench read_batch": (
+        "--machine amd-epyc-family-25-model-17-2cores",
+        "",
+        "Times are in",
+    ),
+    "convbench try --operation im2col 7x7 3x3 --padding 1": ("cpu.naive --seconds 0.01", "", "cpu.naive"),
+    "convbench try 1x1x7x7 1x1x3x3 NAMES": ("cpu.loops --seconds 0.01", "", "cpu.loops"),
+    "convbench try 1x3x427x640 3x3x3x3 NAMES": ("cpu.auto --seconds 0.01", "", "cpu.auto"),
+    """python -m benchmarks bound '{"operation": "preprocess"}'""": (
+        json.dumps({"operation": "preprocess", "names": ["cpu.opencv"], "problem": "n1h48w64y24x32s16"}),
+        "",
+        "cpu.opencv: ",
+    ),
+    "python -m benchmarks curves": (f"--epochs 1 --names '{ONE}' --path FILE", "", "cpu.torch: "),
+    "python -m benchmarks curves --seeds 5": (f"--epochs 1 --names '{ONE}' --path FILE", "", "by start)"),
+    "python -m benchmarks gallery": ("""--names '["cpu.shift"]' --path FILE""", "", "cpu.shift: drawn"),
+    "python -m benchmarks ladder": (
+        """--names '["cpu.cython_fused"]' --path FILE""",
+        "benchmarks.pictures.ladder.ROUNDS = 1",
+        "cpu.cython_fused: ",
+    ),
+    "python -m benchmarks shifts": ("--path FILE", "", "the shifts are"),
+    "python -m benchmarks stages": (
+        """--names '["cpu.opencv"]' --problem n1h48w64y24x32s16 --path FILE""",
+        "benchmarks.pictures.stages.ROUNDS = 1",
+        "cpu.opencv, 16 images: ",
+    ),
+    "python -m benchmarks tile_curves": (
+        """--names '["cpu.raw_numba"]' --tiles 50 --passes 1 --threads 1 --path FILE""",
+        "",
+        "cpu.raw_numba: ",
+    ),
+    "python -m benchmarks tile_sheet": (
+        "--name cpu.raw_numba --path FILE",
+        "benchmarks.pictures.tile_sheet.AMONG = 50",
+        "the tile sheet is",
+    ),
+    "python -m benchmarks tile_traces": (
+        """--names '["cpu.raw_numba"]' --threads 1 --folder FOLDER""",
+        "benchmarks.commands.tile_traces.BATCH = 2",
+        "resnet18.pt.trace.json.gz",
+    ),
+}
+ELSEWHERE = {"make profiled": "tests/convbench/suite/test_profiled_kernels.py"}  # it compiles for minutes
+
+
+def test_every_command_has_a_short_form():
+    quoted = {one for one in QUOTED if re.match(r"convbench \w|python -m benchmarks |make ", one)}
+    assert quoted == {*SHORT, *ELSEWHERE}
+    for command, path in ELSEWHERE.items():
+        assert repr(command.split()[1]).replace("'", '"') in (ROOT / path).read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", sorted(SHORT))
+def test_a_short_form_of_a_command_shows_what_it_is_to_show(command, tmp_path):
+    more, setting, said = SHORT[command]
+    words = [word for word in shlex.split(command) if word != "NAMES"]
+    *module, words = ("benchmarks", words[3:]) if words[0] == "python" else ("convbench", words[1:])
+    if more.startswith("{"):
+        words, more = [*words[:1], more], ""  # one request in place of another
+    words += shlex.split(more.replace("FILE", str(tmp_path / "picture.svg")).replace("FOLDER", str(tmp_path)))
+    code = f"import runpy, sys\nsys.argv[1:] = {words!r}\n"
+    if setting:
+        code += f"import {setting.partition(' ')[0].rpartition('.')[0]}\n{setting}\n"
+    code += f"runpy.run_module({module[0]!r}, run_name='__main__')\n"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode in ((0, 1) if command == "convbench doctor" else (0,)), done.stderr  # 1: unfit to measure on
+    assert said in done.stdout
+    assert ("FILE" in more) == (tmp_path / "picture.svg").is_file()
