@@ -86,6 +86,23 @@ def test_it_is_the_definition(name):
     agrees()
 
 
+@pytest.mark.parametrize("lr", [1e-3, 0.0])
+@pytest.mark.parametrize(("dtype", "large"), [("float32", 2e19), ("float64", 2e155)])
+@pytest.mark.parametrize("name", CPU)
+def test_a_gradient_whose_square_is_beyond_the_dtype_and_whose_moment_is_not(name, dtype, large, lr):
+    function = load(name)
+    parameter, exp_avg, exp_avg_sq = (np.full(33, value, dtype) for value in (1, 0, 0))
+    function(parameter, np.full(33, large, dtype), exp_avg, exp_avg_sq, 1, lr)
+    for array, expected in ((parameter, 1 - lr), (exp_avg, 0.1 * large), (exp_avg_sq, 0.001 * large * large)):
+        np.testing.assert_allclose(array, expected, rtol=1e-5)
+    for step in range(2, 12):
+        function(parameter, np.ones(33, dtype), exp_avg, exp_avg_sq, step, lr)
+    corrections = (0.9 ** (step - 1) * (1 - 0.999**step) ** 0.5 / (1 - 0.9**step) for step in range(1, 12))
+    decay = (0.999 ** (step - 1) * 0.001 for step in range(1, 12))
+    change = sum(0.1 * c / d**0.5 for c, d in zip(corrections, decay, strict=True))
+    np.testing.assert_allclose(parameter, 1 - lr * change, rtol=1e-5)
+
+
 @pytest.mark.parametrize("name", GPU)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_what_needs_a_gpu_is_the_definition_without_one(name, dtype):

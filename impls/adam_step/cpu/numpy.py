@@ -15,5 +15,6 @@ def adam_step(parameter, gradient, exp_avg, exp_avg_sq, step, lr=1e-3, beta1=0.9
     """Update parameter and both moments in place by one step of Adam."""
     exp_avg[...] = beta1 * exp_avg + (1 - beta1) * gradient
     exp_avg_sq[...] = beta2 * exp_avg_sq + (1 - beta2) * gradient * gradient
-    first, second = exp_avg / (1 - beta1**step), exp_avg_sq / (1 - beta2**step)
-    parameter -= lr * first / (np.sqrt(second) + eps)
+    # Steps and roots are corrected in place of the moments, which may be too large for float32 once corrected.
+    root = np.sqrt(exp_avg_sq) / (1 - beta2**step) ** 0.5
+    parameter -= lr / (1 - beta1**step) * exp_avg / (root + eps)

@@ -1,6 +1,6 @@
 """The same in NumPy with every result put where it is wanted: nothing allocated but two work arrays.
 
-12 operations over whole arrays, 16 reads and 12 writes of them; extra memory: one array twice the parameter's size. The bias
+12 operations over whole arrays, 17 reads and 12 writes of them; extra memory: one array twice the parameter's size. The bias
 corrections are taken into the step size and epsilon, as at the end of section 2 of Kingma and Ba, arXiv 1412.6980.
 """
 
@@ -19,8 +19,8 @@ def adam_step(parameter, gradient, exp_avg, exp_avg_sq, step, lr=1e-3, beta1=0.9
     np.multiply(gradient, 1 - beta1, out=work)
     exp_avg += work
     exp_avg_sq *= beta2
-    np.square(gradient, out=work)
-    work *= 1 - beta2
+    np.multiply(gradient, 1 - beta2, out=work)
+    work *= gradient  # in this order: a square alone may be too large for float32
     exp_avg_sq += work
     np.sqrt(exp_avg_sq, out=below)
     below += eps
