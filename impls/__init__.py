@@ -10,9 +10,11 @@
 Importing this package needs NumPy alone; each implementation imports its library when it is loaded.
 """
 
-from impls import conv2d
+from impls import conv2d, forks
 from impls.contract import Implementation, Unavailable, load, names, wrap
 from impls.conv2d.choice import explain
 from impls.conv2d.cpu import auto  # noqa: F401  # which impls.conv2d(...) calls
+
+forks.register()
 
 __all__ = ["Implementation", "Unavailable", "conv2d", "explain", "load", "names", "wrap"]

@@ -1,0 +1,51 @@
+"""After calls on several threads a forked child computes what its parent does, however it was forked: no call hangs."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[1] / "helpers" / "forked_calls.py"
+FORKS = ("child", "grandchild", "thread", "from a thread with loops", "parent", "pool", "server")
+OPENMP = pytest.importorskip("impls.conv2d._cython_arguments", reason="the compiled kernels are not built")
+
+
+def outcomes(ways, *kinds):
+    """What each way to fork printed, with two threads for OpenMP and one for BLAS, which has a pool of its own."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "2", "NUMBA_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, SCRIPT, ",".join(ways), *kinds]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=250, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        ("kernels",),
+        *(
+            pytest.param(one, marks=pytest.mark.slow)
+            for one in (("numba",), ("torch",), ("opencv",), ("kernels", "numba", "torch", "opencv"))
+        ),
+    ],
+    ids=" ".join,
+)
+def test_results_are_the_parents(kinds):
+    right = {"child": [], "grandchild": [[], []], "thread": [], "from a thread with loops": [[], []], "parent": [[], []]}
+    assert outcomes(FORKS, *kinds) == {**right, "pool": [], "server": []}
+
+
+@pytest.mark.slow
+def test_in_the_workers_of_torchs_loader():
+    assert outcomes(["data loader"], "kernels", "torch") == {"data loader": []}
+
+
+def test_where_threads_cannot_be_released_one_thread_computes_and_a_warning_says_so():
+    for way, (wrong, said, threads) in outcomes(["unannounced", "in a loop"], "kernels").items():
+        assert (wrong, threads) == ([], 1), way
+        assert len(said) == 1
+        assert "its parallel loops run on one thread; fork with os.fork() outside of parallel loops" in said[0]
