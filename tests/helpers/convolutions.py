@@ -116,6 +116,12 @@ def spread(array, order=None, steps=None):
     return view
 
 
+def repeated(array, axes):
+    """The array's first numbers along some axes in place of the others, by strides of zero; axes: a bool for each."""
+    first = tuple(slice(1) if zero else slice(None) for zero in axes[: array.ndim])
+    return np.broadcast_to(array[first], array.shape)
+
+
 LAYOUTS = {
     "C": np.ascontiguousarray,
     "Fortran": np.asfortranarray,

@@ -132,6 +132,7 @@ CASES = {
     "many channels": transposed((1, 37, 3, 3), (37, 5, 3, 3), padding=1),
     "no image": transposed((0, 2, 5, 5), (2, 3, 3, 3), bias=True, padding=1),
     "no image, grouped": transposed((0, 4, 5, 5), (4, 2, 3, 3), groups=2, stride=2),
+    "no image, depthwise": transposed((0, 35, 5, 5), (35, 1, 3, 3), groups=35, stride=2, output_padding=1),
     "gradient: plain": backward((1, 2, 7, 9), (3, 2, 3, 3)),
     "gradient: one number": backward((1, 1, 1, 1), (1, 1, 1, 1)),
     "gradient: pointwise": backward((2, 5, 6, 7), (4, 5, 1, 1)),
@@ -156,6 +157,7 @@ CASES = {
     "gradient: many channels": backward((1, 37, 3, 3), (5, 37, 3, 3), padding=1),
     "gradient: many images": backward((67, 1, 5, 5), (2, 1, 3, 3)),
     "gradient: no image": backward((0, 2, 5, 5), (3, 2, 3, 3), padding=1),
+    "gradient: no image, depthwise": backward((0, 35, 5, 5), (35, 1, 3, 3), groups=35, stride=2),
     "gradient: no image, grouped": backward((0, 4, 5, 5), (4, 2, 3, 3), groups=2, padding="same"),
 }
 

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from cases import case
-from convolutions import LAYOUTS, UNIT, by_torch, call, calls, check, data, layouts, spread
+from convolutions import LAYOUTS, UNIT, by_torch, call, calls, check, data, layouts, repeated, spread
 from drop_in import load
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
@@ -67,6 +67,8 @@ CASES = {
     "many outputs": call((1, 1, 4, 4), (41, 1, 3, 3)),
     "no image": call((0, 2, 5, 5), (3, 2, 3, 3), bias=True, padding=1),
     "no image, grouped": call((0, 4, 5, 5), (4, 2, 3, 3), groups=2, padding="same"),
+    "no image, depthwise": call((0, 8, 5, 5), (8, 1, 3, 3), groups=8),
+    "no image, more channels than a vector holds": call((0, 35, 5, 5), (35, 1, 2, 3), groups=35, padding=1, stride=(1, 2)),
 }
 
 
@@ -111,13 +113,33 @@ def test_layouts(name, which):
 def test_repeated_memory(name):
     function = load(name)
     what = call((2, 3, 5, 6), (4, 3, 3, 3), bias=True, padding=1)
-    repeated = [np.broadcast_to(np.float32(3), shape) for shape in (what.input, what.weight, (4,))]
-    check(function, what, repeated, whole=True)
+    number, weight, bias = (np.broadcast_to(np.float32(3), shape) for shape in (what.input, what.weight, (4,)))
+    check(function, what, (number, weight, bias), whole=True)
     image = np.lib.stride_tricks.as_strided(np.arange(30, dtype="float32"), what.input, (0, 0, 24, 4))
-    check(function, what, (image, repeated[1], repeated[2]), whole=True)
+    check(function, what, (image, weight, bias), whole=True)
     # Overlapping windows of one long row.
     windows = np.lib.stride_tricks.sliding_window_view(np.arange(14, dtype="float32"), 6)[None, None, :5]
-    check(function, call((1, 1, 5, 6), (1, 1, 3, 3)), (windows, repeated[1][:1, :1], None), whole=True)
+    check(function, call((1, 1, 5, 6), (1, 1, 3, 3)), (windows, weight[:1, :1], None), whole=True)
+
+
+ONE_NUMBER_FOR_MANY = [
+    call((2, 4, 5, 6), (4, 4, 3, 2)),
+    call((2, 8, 5, 6), (8, 1, 2, 2), groups=8),
+    call((1, 1, 5, 1), (1, 1, 2, 1)),
+]
+
+
+@each(proofs=COMPILING)
+def test_strides_of_zero(name):
+    """Of images, channels, rows, columns, and any of them together."""
+    function = load(name)
+    for what in ONE_NUMBER_FOR_MANY:
+        if beyond(function, what):
+            continue
+        input, weight, _ = data(what, whole=True)
+        for axes in itertools.product((False, True), repeat=4):
+            with case(vars(what), axes):
+                check(function, what, (repeated(input, axes), repeated(weight, axes), None), whole=True)
 
 
 ORDERS = list(itertools.permutations(range(4)))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from cases import case
-from convolutions import LAYOUTS, UNIT, layouts, spread
+from convolutions import LAYOUTS, UNIT, layouts, repeated, spread
 from gradients import (
     ANYHOW,
     BACKWARD,
@@ -32,6 +32,11 @@ import impls
 
 EVERY = [(operation, name) for operation in (TRANSPOSE, BACKWARD) for name in impls.names(operation, "cpu")]
 each = pytest.mark.parametrize(("operation", "name"), EVERY, ids=map(" ".join, EVERY))
+# Read-only arrays, for which Numba compiles anew.
+each_read_only = pytest.mark.parametrize(
+    ("operation", "name"),
+    [pytest.param(*one, id=" ".join(one), marks=[pytest.mark.slow] * ("numba" in one[1])) for one in EVERY],
+)
 
 
 def load(operation, name):
@@ -92,8 +97,18 @@ def test_layouts(operation, name, which):
 def test_repeated_memory(operation, name):
     for what in ANYHOW[operation]:
         number = np.dtype(what.dtype).type(3)
-        repeated = [None if shape is None else np.broadcast_to(number, shape) for shape in what.shapes]
-        check(load(operation, name), what, repeated, whole=True)
+        same = [None if shape is None else np.broadcast_to(number, shape) for shape in what.shapes]
+        check(load(operation, name), what, same, whole=True)
+
+
+@each_read_only
+def test_strides_of_zero(operation, name):
+    what = ANYHOW[operation][0]
+    arrays = data(what, whole=True)
+    for axes in itertools.product((False, True), repeat=4):
+        with case(axes):
+            same = [None if array is None else repeated(array, axes) for array in arrays]
+            check(load(operation, name), what, same, whole=True)
 
 
 @each

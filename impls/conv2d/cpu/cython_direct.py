@@ -87,7 +87,7 @@ def _machine(itemsize):
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
     across = False
-    if groups >= 8 and groups == len(weight) == input.shape[1]:
+    if len(input) and groups >= 8 and groups == len(weight) == input.shape[1]:
         out = output_shape(input.shape, weight.shape, stride, padding, dilation)[2:]
         shapes = *input.shape[:2], input.shape[3], out, weight.shape[2:]
         across = _is_faster_across(*shapes, stride, dilation, _machine(input.itemsize))

@@ -27,6 +27,8 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     if not np.all((abs(weight) > MIN_TAP) | (weight == 0)) or not np.isfinite(input).all():
         return geometry.by_definition(input, weight, bias, stride, padding, dilation, groups)
     image = geometry.pad(input, padding)
+    if 0 in image.strides:  # SciPy 1.17 has wrong sums of an image that is one number in memory
+        image = np.ascontiguousarray(image)
     output = np.zeros(output_shape(input.shape, weight.shape, stride, padding, dilation), input.dtype)
     _, k, p, q = output.shape
     channels, *kernel = weight.shape[1:]
