@@ -53,7 +53,21 @@ def require_arrays(owner: str, **arrays: Any) -> None:
                 f"{name} is on device {place.id}, and the current one is {_current(place).id}: "
                 f"have all arrays on one, and call under `with cupy.cuda.Device({place.id}):`"
             )
-        raise TypeError(f"{name} must be {OWNERS[owner]}, not {type(array).__name__}")
+        raise TypeError(f"{name} must be {OWNERS[owner]}, not {type(array).__name__}{_conversion(owner, name, array)}")
+
+
+def _conversion(owner: str, name: str, array: Any) -> str:
+    """What makes such an array of what was given instead, where that is known."""
+    if owner != "numpy":
+        return f": the implementation's to_device({name}) is one" if belongs("numpy")(array) else ""
+    if _maker(array) == "torch":
+        return f": {name}.numpy(force=True) is one"
+    if _maker(array) == "cupy":
+        return f": {name}.get() is one"
+    if isinstance(array, np.ma.MaskedArray):
+        return f": {name}.filled(0) is one"
+    arrays = isinstance(array, (list, tuple, memoryview)) or hasattr(array, "__array__")
+    return f": numpy.asarray({name}) is one" if arrays else ""
 
 
 def aligned(owner: str, *arrays: Any) -> tuple[Any, ...]:
@@ -86,7 +100,7 @@ def require_one_dtype(**arrays: Any) -> None:
     if len(set(map(str, given.values()))) > 1:
         *most, last = arrays
         words = ", ".join(f"{name} {dtype}" for name, dtype in given.items())
-        raise TypeError(f"{', '.join(most)} and {last} must have one dtype, not {words}")
+        raise TypeError(f"{', '.join(most)} and {last} must have one dtype, not {words}: convert to one of them")
 
 
 @functools.lru_cache(maxsize=64)
@@ -98,7 +112,7 @@ def dtype_name(dtype: Any, supported: tuple[str, ...] = DTYPES) -> str:
     name = getattr(dtype, "__name__", str(dtype)).removeprefix("torch.")  # np.float32 itself is a class
     if name not in supported:
         if supported == DTYPES:
-            raise TypeError(f"dtype must be float32 or float64 in native byte order, not {name}: convert the arrays")
+            raise TypeError(f"dtype must be float32 or float64 in native byte order, not {name}: convert to one of them")
         raise TypeError(f"dtype must be {' or '.join(supported)}, not {name}")
     return name
 
@@ -151,6 +165,15 @@ def require_sides(input_shape: tuple[int, ...]) -> None:
     """Raise ValueError for images with a side longer than every library underneath can count."""
     if max(input_shape[2:]) > MAX_INT32:
         raise ValueError(f"input must have no side of more than {MAX_INT32} pixels, not shape {input_shape}")
+
+
+def require_images(input_shape: tuple[int, ...]) -> None:
+    """Raise ValueError for the shape of what is no batch of images."""
+    if len(input_shape) == 4:
+        return
+    missing = ", ".join(["None"] * (4 - len(input_shape)))
+    cure = f": input[{missing}] is a batch of one image" if len(input_shape) in (2, 3) else ""
+    raise ValueError(f"input must have shape (N, C, H, W), not {input_shape}{cure}")
 
 
 def require_bias(shape: tuple[int, ...], outputs: int) -> None:

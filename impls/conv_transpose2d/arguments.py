@@ -115,8 +115,7 @@ def geometry(
     dilation: Any,
 ) -> Geometry:
     """Check shapes and settings (from checks.plain) against each other. Raises TypeError or ValueError."""
-    if len(input_shape) != 4:
-        raise ValueError(f"input must have shape (N, C, H, W), not {input_shape}")
+    checks.require_images(input_shape)
     if len(weight_shape) != 4:
         raise ValueError(f"weight must have shape (C, K/groups, R, S), not {weight_shape}")
     checks.positive("groups", groups)

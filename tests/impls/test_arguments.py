@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+import torch
 from calls import arrays, call, ones, outcome
 from cases import case
 from drop_in import DROP_INS, NAMES, load
@@ -39,12 +40,15 @@ SHAPES = ("input", "(1, 4, 5, 6)", "weight")
 # name: (call, error, what its text contains)
 BAD = {
     # What an array is
-    "input a list": (call(X.tolist(), W), TypeError, ["input must be a NumPy array, not list"]),
+    "input a list": (call(X.tolist(), W), TypeError, ["input must be a NumPy array, not list: numpy.asarray(input) is one"]),
+    "input a tensor": (call(torch.ones(X.shape), W), TypeError, ["NumPy array, not Tensor: input.numpy(force=True) is one"]),
+    "weight a parameter": (call(X, torch.nn.Conv2d(4, 6, 3).weight), TypeError, ["weight.numpy(force=True) is one"]),
+    "bias a half tensor": (call(X, W, torch.ones(6, dtype=torch.bfloat16)), TypeError, ["bias.numpy(force=True) is one"]),
     "input None": (call(None, W), TypeError, ["input must be a NumPy array, not NoneType"]),
     "input a number": (call(1.0, W), TypeError, ["input must be a NumPy array, not float"]),
     "input a NumPy number": (call(np.float32(1), W), TypeError, ["input must be a NumPy array, not float32"]),
     "input a memoryview": (call(memoryview(X), W), TypeError, ["input must be a NumPy array, not memoryview"]),
-    "input a masked array": (call(np.ma.masked_array(X), W), TypeError, ["input must be a NumPy array, not MaskedArray"]),
+    "input a masked array": (call(np.ma.masked_array(X), W), TypeError, ["not MaskedArray: input.filled(0) is one"]),
     "weight a list": (call(X, W.tolist()), TypeError, ["weight must be a NumPy array, not list"]),
     "weight None": (call(X, None), TypeError, ["weight must be a NumPy array, not NoneType"]),
     "bias a list": (call(X, W, [1.0] * 6), TypeError, ["bias must be a NumPy array, not list"]),
@@ -55,7 +59,7 @@ BAD = {
         f"dtype {dtype}": (
             call(X.astype(dtype), W.astype(dtype)),
             TypeError,
-            ["dtype must be float32 or float64", dtype],
+            ["dtype must be float32 or float64", f"{dtype}: convert to one of them"],
         )
         for dtype in ("int32", "int64", "uint8", "float16", "complex64", "bool", "object", ">f4", ">f8")
     },
@@ -71,12 +75,20 @@ BAD = {
         TypeError,
         ["one dtype, not input float32, weight float32, bias float64"],
     ),
-    "mixed int": (call(X, W.astype("i4")), TypeError, ["one dtype, not input float32, weight int32"]),
+    "mixed int": (call(X, W.astype("i4")), TypeError, ["one dtype, not input float32, weight int32: convert to one"]),
     "mixed byte order": (call(BIG, W), TypeError, ["one dtype, not input >f4, weight float32"]),
     # Number of dimensions
     "input 0-d": (call(np.array(1, "f4"), W), ValueError, ["input must have shape (N, C, H, W), not ()"]),
-    "input 2-d": (call(X[0, 0], W), ValueError, ["input must have shape (N, C, H, W), not (5, 6)"]),
-    "input 3-d": (call(X[0], W), ValueError, ["input must have shape (N, C, H, W), not (4, 5, 6)"]),
+    "input 2-d": (
+        call(X[0, 0], W),
+        ValueError,
+        ["input must have shape (N, C, H, W), not (5, 6): input[None, None] is a batch"],
+    ),
+    "input 3-d": (
+        call(X[0], W),
+        ValueError,
+        ["input must have shape (N, C, H, W), not (4, 5, 6): input[None] is a batch of one image"],
+    ),
     "input 5-d": (call(X[None], W), ValueError, ["input must have shape (N, C, H, W), not (1, 1, 4, 5, 6)"]),
     "weight 2-d": (call(X, W[0, 0]), ValueError, ["weight must have shape (K, C/groups, R, S), not (3, 3)"]),
     "weight 3-d": (call(X, W[0]), ValueError, ["weight must have shape (K, C/groups, R, S), not (4, 3, 3)"]),
