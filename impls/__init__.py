@@ -11,10 +11,10 @@ Importing this package needs NumPy alone; each implementation imports its librar
 """
 
 from impls import conv2d, forks
-from impls.contract import Implementation, Unavailable, load, names, wrap
+from impls.contract import Implementation, Unavailable, load, load_file, names, wrap
 from impls.conv2d.choice import explain
 from impls.conv2d.cpu import auto  # noqa: F401  # which impls.conv2d(...) calls
 
 forks.register()
 
-__all__ = ["Implementation", "Unavailable", "conv2d", "explain", "load", "names", "wrap"]
+__all__ = ["Implementation", "Unavailable", "conv2d", "explain", "load", "load_file", "names", "wrap"]

@@ -7,9 +7,15 @@ function, named for the operation, under the decorator below. There is no regist
 from __future__ import annotations
 
 import ast
+import contextlib
 import difflib
 import functools
+import hashlib
 import importlib
+import importlib.machinery
+import importlib.util
+import inspect
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -18,7 +24,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from impls.prepared import Packing
+
 FOLDER = Path(__file__).parent
+Origin = tuple[Callable[..., Any], tuple[Any, ...]]  # a function and its arguments, as pickle has them
 
 # What to install where an import fails, by the missing module's first name.
 CURES = {
@@ -51,22 +60,34 @@ class Implementation:
     called with arguments that are checked and in one form (impls/<operation>/arguments.py) and with all of them.
     prepare(weight, bias=None, stride=1, padding=0, dilation=1, groups=1) packs a weight once and returns a function of the
     input alone, as inference has it; None where the file has none.
+
+    Pickled and copied by its origin, what makes it again: an unnamed one by its place in its module, as a function is.
     """
 
     name: str
     operation: str
-    function: Callable[..., Any] = field(repr=False)
+    function: Callable[..., Any] = field(repr=False, compare=False)
     unchecked: Callable[..., Any] = field(repr=False)
     device: str
     family: str
     summary: str
     arrays: str
-    limits: Mapping[str, Any]
-    prepare: Callable[..., Callable[[Any], Any]] | None = field(default=None, repr=False)
+    limits: Mapping[str, Any] = field(compare=False)
+    prepare: Callable[..., Callable[[Any], Any]] | None = field(default=None, repr=False, compare=False)
+    origin: Origin | None = field(default=None, init=False, repr=False, compare=False)
 
     # Calls the operation: same arguments and errors for every implementation of it. The attribute's getter is no Python code:
     # a method that only calls on takes 0.4 us, a tenth of the smallest problems' time.
     __call__: ClassVar[Callable[..., Any]] = property(attrgetter("function"))  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        """Have it found and described as the function that it is made of."""
+        object.__setattr__(self, "__module__", self.unchecked.__module__)
+        with contextlib.suppress(ValueError):  # what is compiled may have no signature
+            object.__setattr__(self, "__signature__", inspect.signature(self.unchecked))
+
+    def __reduce__(self) -> Origin | str:
+        return self.origin or self.unchecked.__qualname__
 
     def unsupported(self, *shapes: tuple[int, ...], dtype: str = "float32", **arguments: Any) -> str | None:
         """Say in words why this implementation cannot do that problem, or None where it can.
@@ -158,8 +179,41 @@ def load(name: str, operation: str = "conv2d") -> Implementation:
     Raises LookupError for an unknown name, with near matches, and Unavailable where it cannot run here.
     """
     _file(name, operation)
+    make = functools.partial(importlib.import_module, f"impls.{operation}.{name}")
+    return _named(name, operation, make, (load, (name, operation)))
+
+
+def load_file(path: str | Path, operation: str = "conv2d", name: str = "") -> Implementation:
+    """Import an implementation from a file anywhere, written like those of this package; its name is the file's without one.
+
+    Raises FileNotFoundError, LookupError where the file has no function of the operation's name, TypeError where that has not
+    the decorator, Unavailable where it cannot run here, and whatever the file raises when it is imported.
+    """
+    path = Path(path).absolute()
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is not a file")
+    return _named(name or path.stem, operation, functools.partial(_import_file, path), (load_file, (path, operation, name)))
+
+
+def _import_file(path: Path) -> Any:
+    """The file as a module that can be found by its name, as pickles and Numba's caches want it."""
+    name = f"impls_file_{hashlib.sha256(str(path).encode()).hexdigest()[:16]}"
+    spec = importlib.util.spec_from_file_location(name, path, loader=importlib.machinery.SourceFileLoader(name, str(path)))
+    assert spec
+    assert spec.loader
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
-        module = importlib.import_module(f"impls.{operation}.{name}")
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _named(name: str, operation: str, import_module: Callable[[], Any], origin: Origin) -> Implementation:
+    """The implementation in a module; what keeps it from being imported or used here is Unavailable."""
+    try:
+        module = import_module()
     except Unavailable:
         raise
     except OSError as error:  # a library that is there and cannot be loaded
@@ -172,7 +226,8 @@ def load(name: str, operation: str = "conv2d") -> Implementation:
     if not hasattr(module, operation):
         raise LookupError(f"{name}: its file has no function {operation}()")
     _require_own_cache(name, module)
-    return wrap(name, getattr(module, operation), getattr(module, "prepare", None), getattr(module, "pick", None))
+    parts = getattr(module, operation), getattr(module, "prepare", None), getattr(module, "pick", None)
+    return _wrap(name, *parts, origin)
 
 
 def _require_own_cache(name: str, module: Any) -> None:
@@ -203,39 +258,26 @@ def wrap(
     pick: says of a problem, once, which function without checks computes it in place of the decorated one (conv2d alone:
     checker() in impls/conv2d/arguments.py).
     """
+    return _wrap(name, function, prepare, pick, (wrap, (name, function, prepare, pick)))
+
+
+def _wrap(
+    name: str,
+    function: Any,
+    prepare: Callable[..., Any] | None,
+    pick: Callable[..., Callable[..., Any]] | None,
+    origin: Origin,
+) -> Implementation:
     if not isinstance(function, Implementation) or function.name:
         raise TypeError(f"{name}: {function!r} lacks the decorator @impls.contract.implementation(...)")
     made = replace(function, name=name)
     checker = functools.partial(_checker(made.operation), made.arrays, made.limits)
     if prepare:
-        made = replace(made, prepare=_checked_prepare(prepare, checker()))
+        made = replace(made, prepare=Packing(origin, prepare, checker()))
     if pick:
         made = replace(made, function=functools.wraps(made.unchecked)(checker(made.unchecked, pick)))
+    object.__setattr__(made, "origin", origin)
     return made
-
-
-def _checked_prepare(prepare: Callable[..., Any], check: Callable[..., tuple[Any, ...]]) -> Callable[..., Any]:
-    """Check the arguments when a weight is packed, and with each input as a call of the operation does."""
-
-    @functools.wraps(prepare)
-    def checked(
-        weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: Any = 1
-    ) -> Callable[[Any], Any]:
-        settings = weight, bias, stride, padding, dilation, groups
-        convolve = prepare(*check(_no_images(weight, dilation, groups), *settings)[1:])
-        return lambda input: convolve(check(input, *settings)[0])
-
-    return checked
-
-
-def _no_images(weight: Any, dilation: Any, groups: Any) -> Any:
-    """A batch of no images as large as the kernel, in place of the inputs to come while the other arguments are checked."""
-    try:
-        (_, channels, *taps), spread = weight.shape, np.broadcast_to(dilation, 2)
-        sides = (int(d) * (count - 1) + 1 for d, count in zip(spread, taps, strict=True))
-        return weight[:0].reshape(0, *(max(1, size) for size in (channels * groups, *sides)))
-    except (AttributeError, TypeError, ValueError):  # something is wrong with them, and their check has the words for it
-        return np.empty((0, 1, 1, 1), np.float32)
 
 
 def _cure(error: ImportError) -> str | None:

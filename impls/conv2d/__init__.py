@@ -6,6 +6,7 @@ The package itself can be called: impls.conv2d(input, weight) takes NumPy arrays
 implementation is fastest for the problem here (impls/conv2d/choice.py); impls.explain(...) says which that is.
 """
 
+import importlib
 import sys
 import types
 
@@ -26,6 +27,10 @@ class _Operation(types.ModuleType):
         """
         # impls imports cpu.auto: a package that did so itself would be imported by what it imports.
         return self.cpu.auto.convolve(input, weight, bias, stride, padding, dilation, groups, exact=exact)
+
+    def __reduce__(self):
+        """Pickled and copied as a function is, by name: a module is not."""
+        return importlib.import_module, (self.__name__,)
 
     __call__.__qualname__ = "conv2d"  # Python's own message about a missing argument names the operation
 

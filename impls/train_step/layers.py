@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.autograd.function import once_differentiable
+from torch.amp import custom_bwd, custom_fwd
 
 from impls import checks, contract
 from impls.conv2d import shifted_products
@@ -23,19 +23,26 @@ FORWARD, BACKWARD = "cpu.auto", "cpu.cython_direct"
 def convolution(forward: str = FORWARD, backward: str = BACKWARD) -> Callable[..., torch.Tensor]:
     """torch.nn.functional.conv2d, computed by one implementation of conv2d and differentiated by one of conv2d_backward.
 
-    Raises LookupError and Unavailable as impls.load does, and ValueError for one that does not compute on the CPU.
+    Under autocast it computes in float32. Raises LookupError and Unavailable as impls.load does, and ValueError for one that
+    does not compute on the CPU.
     """
     convolve, gradients = contract.load(forward), contract.load(backward, "conv2d_backward")
     for function in (convolve, gradients):
         if function.arrays != "numpy":
             raise ValueError(f"{function.name} takes {function.arrays}'s arrays; a layer on the CPU takes NumPy's")
+    return _Convolution(convolve, gradients)
 
-    def conv2d(
-        input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+
+class _Convolution:
+    """torch.nn.functional.conv2d by a pair of implementations: an object, since a layer that holds one has to be pickled."""
+
+    def __init__(self, convolve: contract.Implementation, gradients: contract.Implementation) -> None:
+        self._pair = convolve, gradients
+
+    def __call__(
+        self, input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
     ) -> Any:
-        return _Convolve.apply(input, weight, bias, (stride, padding, dilation, groups), convolve, gradients)
-
-    return conv2d
+        return _Convolve.apply(input, weight, bias, (stride, padding, dilation, groups), *self._pair)
 
 
 def shift_matmul(
@@ -56,7 +63,9 @@ class _Convolve(torch.autograd.Function):
     """Both directions, through arrays that share the tensors' memory."""
 
     @staticmethod
+    @custom_fwd(device_type="cpu", cast_inputs=torch.float32)
     def forward(ctx: Any, input: Any, weight: Any, bias: Any, settings: Any, convolve: Any, gradients: Any) -> Any:
+        checks.dtype_name(input.dtype)  # NumPy has no bfloat16
         ctx.save_for_backward(input, weight)
         ctx.settings, ctx.gradients = settings, gradients
         return tensor(
@@ -64,8 +73,10 @@ class _Convolve(torch.autograd.Function):
         )
 
     @staticmethod
-    @once_differentiable
+    @custom_bwd(device_type="cpu")
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        if torch.is_grad_enabled():  # torch's once_differentiable would let second derivatives pass as zeros
+            raise NotImplementedError("convolutions of impls have first derivatives alone: call without create_graph=True")
         arrays = (each.detach().numpy() for each in (*grad_outputs, *ctx.saved_tensors))
         found = ctx.gradients(*arrays, *ctx.settings)
         grads = (tensor(each) if needed else None for each, needed in zip(found, ctx.needs_input_grad, strict=False))
@@ -75,7 +86,8 @@ class _Convolve(torch.autograd.Function):
 class Conv2d(torch.nn.Conv2d):
     """torch.nn.Conv2d, its parameters drawn as torch draws them, computed by implementations of this package.
 
-    Takes what torch's takes, and `forward_by` and `backward_by`: names of conv2d and conv2d_backward. Raises what
+    Takes what torch's takes, and `forward_by` and `backward_by`: names of conv2d and conv2d_backward. It has first
+    derivatives alone: second ones raise NotImplementedError, torch.func's transforms torch's RuntimeError. Raises what
     convolution() does, and ValueError for borders that are not zeros.
     """
 
