@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -23,25 +23,34 @@ MIN_SAMPLES = 5  # of each implementation, however slow it is
 def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield events: {"preparing": name}, {"sampled": share}, then {"ceiling": ...} and {"cell": ...} for each result.
 
-    request: operation; what own_problems.make() takes of it; names; threads; seconds for each implementation. Raises
-    ValueError, TypeError, LookupError or NotImplementedError for what cannot be computed, ImportError for what is missing,
-    and MemoryError for what does not fit.
+    request: operation; what own_problems.make() takes of it; names; files: paths of implementations from elsewhere, by the
+    names that they get here; threads; seconds for each implementation. Raises ValueError, TypeError, LookupError or
+    NotImplementedError for what cannot be computed, ImportError for what is missing, and MemoryError for what does not fit.
     """
     import impls  # here, because asv imports every file of the suite, also beside a commit that has no impls
 
     memory.keep_freed_memory()
     operation = request["operation"]
     problem = own_problems.make(request)
-    # Which operation one from elsewhere is of is known when it is loaded: of others than conv2d they have to be named.
-    offered = {entry.name: entry for entry in entry_points(group=GROUP)}
-    names = request["names"] or [*impls.names(operation), *(sorted(offered) if operation == "conv2d" else ())]
+    # Which operation one from a package is of is known when it is loaded: of others than conv2d they have to be named.
+    packages: dict[str, Callable[[], Any]] = {
+        entry.name: functools.partial(_from_package, entry) for entry in entry_points(group=GROUP)
+    }
+    files = {
+        name: functools.partial(impls.load_file, path, operation, name) for name, path in request.get("files", {}).items()
+    }
+    if taken := [name for name in files if name in packages or name in impls.names(operation)]:
+        raise ValueError(f"{taken[0]} is an implementation's name already: call its file something else")
+    offered: dict[str, Callable[[], Any]] = {**packages, **files}
+    every = [*impls.names(operation), *(sorted(packages) if operation == "conv2d" else ())]
+    names = [*(request["names"] or every), *(name for name in files if name not in request["names"])]
     for name in names:
         if name not in offered and name not in impls.names(operation):
             impls.load(name, operation)  # raises, with near matches
     candidates = Candidates(problem, request["threads"], operation)
     for name in names:
         yield {"preparing": name}
-        candidates.add(name, functools.partial(_prepare, candidates, name, offered, bool(request["names"])))
+        candidates.add(name, functools.partial(_prepare, candidates, name, offered.get(name), bool(request["names"])))
     ready_limits = {}
     for name in (kind for kind in limits.LIMITS if "fresh" not in limits.LIMITS[kind]):
         yield {"preparing": name}
@@ -57,18 +66,22 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"cell": result, "problem": candidates.task.describe(), "baseline": candidates.task.baseline}
 
 
-def _prepare(candidates: Candidates, name: str, offered: dict[str, EntryPoint], asked: bool) -> PreparedCell:
-    # A cutoff spares users what they did not ask for; an implementation that they name is worth waiting for.
+def _from_package(entry: EntryPoint) -> Any:
+    import impls
+
+    return impls.wrap(entry.name, entry.load())
+
+
+def _prepare(candidates: Candidates, name: str, elsewhere: Callable[[], Any] | None, asked: bool) -> PreparedCell:
     operation = candidates.task.operation
+    if elsewhere:
+        function = elsewhere()
+        if function.operation != operation:
+            raise TypeError(f"{name} is an implementation of {function.operation}, not of {operation}")
+        return candidates.check(name, function)
+    # A cutoff spares users what they did not ask for; an implementation that they name is worth waiting for.
     if not asked and cell.on_request(name, operation):
         raise Skip("on request: name it")
     if not asked and (reason := cell.too_slow(name, candidates.task)):
         raise Skip(f"too slow here: {reason}")
-    import impls
-
-    if name not in offered:
-        return candidates.check(name, cell.load(name, operation))
-    function = impls.wrap(name, offered[name].load())
-    if function.operation != operation:
-        raise TypeError(f"{name} is an implementation of {function.operation}, not of {operation}")
-    return candidates.check(name, function)
+    return candidates.check(name, cell.load(name, operation))

@@ -35,13 +35,20 @@ from convbench.common.terminal import SafeConsole
 @click.option(
     "--size", type=click.IntRange(1), default=128, show_default=True, help="preprocess: side of what the network is given."
 )
+@click.option(
+    "--file",
+    "files",
+    type=click.Path(exists=True, dir_okay=False),
+    multiple=True,
+    help="An implementation in a file of your own; may be given several times.",
+)
 @options.THREADS
 @click.option("--seconds", type=click.FloatRange(0.01), default=0.5, show_default=True, help="For each implementation.")
 @options.WHY
 @options.JSON_LINES
 @options.CSV_LINES
 @click.pass_context
-def command(context: click.Context, texts, operation, why, as_json, as_csv, **options) -> None:
+def command(context: click.Context, texts, operation, files, why, as_json, as_csv, **options) -> None:
     """Check and time your problem on the working tree, every implementation in turn or those named. Stores nothing.
 
     For conv2d the problem is INPUT, NxCxHxW, and WEIGHT, KxCxRxS, with C the channels of a group:
@@ -49,6 +56,8 @@ def command(context: click.Context, texts, operation, why, as_json, as_csv, **op
     \b
     convbench try 1x64x56x56 128x64x3x3 --stride 2
     convbench try 1x64x56x56 128x64x3x3 cpu.torch cpu.mine
+    convbench try 1x64x56x56 128x64x3x3 cpu.torch --file mine.py
+    convbench try 1x64x56x56 128x64x3x3 cpu.mine cpu.mine@HEAD
 
     \b
     Other operations, each with its own problem:
@@ -61,11 +70,13 @@ def command(context: click.Context, texts, operation, why, as_json, as_csv, **op
     train_step, ...   PROBLEM        a label: perceptron-n100
     """
     from convbench.asv import project
-    from convbench.suite import one_problem, problem_forms
+    from convbench.suite import one_problem, other_kernels, problem_forms
 
     given = [name for name in options if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
     request = problem_forms.request(operation, texts, options, given)
-    cells, notes = one_problem.run(project.find(), request, SafeConsole(stderr=True))
+    found = project.find()
+    with other_kernels.files(found.root, operation, request["names"], files) as request["files"]:
+        cells, notes = one_problem.run(found, request, SafeConsole(stderr=True))
     output.print_cells(cells, notes, as_json, as_csv, why)
     if not (as_json or as_csv):
         _show_winner(cells, notes)

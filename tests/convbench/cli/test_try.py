@@ -155,3 +155,19 @@ def test_one_that_is_wrong_has_no_time_and_the_others_have(package):
 def test_one_that_ends_the_process_is_named(package):
     said = sentence(offered(package, "right", "leaving"))
     assert "other.leaving ended the process with status 3" in said
+
+
+@pytest.mark.slow
+def test_files_of_ones_own_and_committed_ones(tmp_path):
+    (tmp_path / "mine.py").write_text(KERNELS + "\nconv2d = right\n")
+    (tmp_path / "bare.py").write_text("import numpy\n")
+    given = ["cpu.shift", "cpu.shift@HEAD", "--file", tmp_path / "mine.py", "--seconds", "0.02"]
+    done = process(ROOT, "try", *SHAPES, *given, "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    cells = json.loads(done.stdout)
+    assert [(cell["implementation"], cell["status"]) for cell in cells] == [
+        (name, "ok") for name in ("cpu.shift", "cpu.shift@HEAD", "mine")
+    ]
+    done = process(ROOT, "try", *SHAPES, *given, "--file", tmp_path / "bare.py")
+    assert "bare failed" in sentence(done)
+    assert "its file has no function conv2d()" in " ".join(done.stdout.split())
