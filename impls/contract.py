@@ -218,6 +218,10 @@ def _named(name: str, operation: str, import_module: Callable[[], Any], origin: 
         raise
     except OSError as error:  # a library that is there and cannot be loaded
         raise Unavailable(f"{name} cannot be imported: {error}; install anew what the message names") from error
+    except RuntimeError as error:
+        if "cannot cache function" not in str(error):
+            raise
+        raise Unavailable(f"{name} cannot be imported: {error}; NUMBA_CACHE_DIR names a folder for it") from error
     except ImportError as error:
         cure = _cure(error)
         if cure is None:
@@ -225,25 +229,10 @@ def _named(name: str, operation: str, import_module: Callable[[], Any], origin: 
         raise Unavailable(f"{name} cannot be imported: {error}; {cure}") from error
     if not hasattr(module, operation):
         raise LookupError(f"{name}: its file has no function {operation}()")
-    _require_own_cache(name, module)
+    if sys.modules.get("numba"):
+        importlib.import_module("impls.numba_conditions").require(name, module)
     parts = getattr(module, operation), getattr(module, "prepare", None), getattr(module, "pick", None)
     return _wrap(name, *parts, origin)
-
-
-def _require_own_cache(name: str, module: Any) -> None:
-    """Raise Unavailable where Numba would read the kernels of a module from a folder that another user can write to.
-
-    Beside the source such a folder is as safe as the source.
-    """
-    beside = str(Path(module.__file__).with_name("__pycache__"))
-    for kernel in vars(module).values():
-        if type(kernel).__module__.startswith("numba."):
-            path = getattr(getattr(kernel, "_cache", None), "cache_path", None)
-            if path and path != beside:
-                try:
-                    importlib.import_module("impls.private_cache").require(Path(path))
-                except Unavailable as error:
-                    raise Unavailable(f"{name} cannot be loaded: {error}; NUMBA_CACHE_DIR names another") from None
 
 
 def wrap(
