@@ -17,12 +17,14 @@ from pathlib import Path
 import click
 import numpy as np
 import pytest
+import torch
 from click.testing import CliRunner
+from convolutions import repeated
 from damage import damaged, documents, jpegs, laid_out, tiffs
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from measured_suites import SUITE, content, measured
-from references import some
+from references import depthwise, some
 
 import impls
 from benchmarks.workloads import operations, oracle
@@ -279,29 +281,77 @@ def test_configurations(data):
 # Convolutions
 
 
-@pytest.mark.parametrize("operation", operations.OPERATIONS)
-def test_convolutions(operation):
-    found = loaded(operation, SLOW)
-    given_names, returned = operations.OPERATIONS[operation].given, operations.OPERATIONS[operation].returned
+def drawn(data, problem, operation, seed):
+    """The tensors of a problem by name, and the arrays that an operation is given, laid out in any way."""
+    random, tensors = np.random.default_rng(seed), {}
+    for one in ("input", "weight", "output"):
+        numbers = random.uniform(-1, 1, operations.shape(problem, one)).astype(problem.dtype)
+        axes = data.draw(st.one_of(st.just(()), st.tuples(*[st.booleans()] * 4)))
+        tensors[one] = repeated(numbers, axes) if axes else numbers
+    given = (tensors[one] for one in operations.OPERATIONS[operation].given)
+    return tensors, [array if 0 in array.strides else data.draw(laid_out(array.copy())) for array in given]
 
-    @fuzz
-    @given(problem=some(), seed=st.integers(0, 2**16), data=st.data())
+
+# A thousand in all of those that are no usual tests.
+@pytest.mark.parametrize("examples", [EXAMPLES, pytest.param(350, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("operation", operations.OPERATIONS)
+def test_convolutions(operation, examples):
+    found = loaded(operation, SLOW)
+    returned = operations.OPERATIONS[operation].returned
+
+    @settings(fuzz, max_examples=examples)
+    @given(problem=st.one_of(some(), depthwise()), seed=st.integers(0, 2**16), data=st.data())
     def agrees(problem, seed, data):
-        assume(problem.n)
         name = data.draw(st.sampled_from(sorted(found)))
         remember(operation, f"{name} {problem.label} {problem.dtype} {seed}")
-        random = np.random.default_rng(seed)
-        tensors = {
-            one: random.uniform(-1, 1, operations.shape(problem, one)).astype(problem.dtype)
-            for one in ("input", "weight", "output")
-        }
-        arrays = [data.draw(laid_out(tensors[one])) for one in given_names]
+        tensors, arrays = drawn(data, problem, operation, seed)
         try:
             result = found[name](*arrays, **operations.arguments(operation, problem))
         except NotImplementedError:
             return
         for of, one in zip(returned, result if isinstance(result, tuple) else (result,), strict=True):
+            if not problem.n:
+                assert (one.shape, one.dtype, one.any()) == (operations.shape(problem, of), problem.dtype, False)
+                continue
             known = oracle.reference(problem, *(tensors[each] for each in ("input", "weight", "output")), of=of)
             oracle.compare(problem, found[name].family, known, one)
 
     agrees()
+
+
+# What is not an array that operations take.
+ODD = {
+    "half": lambda array: array.astype(np.float16),
+    "whole": lambda array: array.astype(np.int64),
+    "bytes": lambda array: array.astype(np.uint8),
+    "swapped": lambda array: array.astype(array.dtype.newbyteorder()),
+    "tensor": lambda array: torch.from_numpy(array.copy()),
+    "list": lambda array: array.tolist(),
+    "masked": np.ma.masked_array,
+    "without a batch": lambda array: array.reshape(array.shape[1:]) if len(array) == 1 else array[..., 0],
+    "one axis more": lambda array: array[None],
+    "nothing": lambda array: None,
+}
+
+
+@pytest.mark.parametrize("operation", operations.OPERATIONS)
+def test_what_is_no_array_of_an_operations(operation):
+    """One sentence, the same from every implementation."""
+    found = loaded(operation, SLOW)
+
+    @fuzz
+    @given(problem=some(), which=st.integers(0, 2), odd=st.sampled_from(sorted(ODD)), data=st.data())
+    def refused(problem, which, odd, data):
+        name = data.draw(st.sampled_from(sorted(found)))
+        remember(operation, f"{name} {problem.label} {odd}")
+        _, arrays = drawn(data, problem, operation, 0)
+        arrays[which % len(arrays)] = ODD[odd](arrays[which % len(arrays)])
+        said = []
+        for function in (found[name], found["cpu.shift"]):
+            with pytest.raises((TypeError, ValueError)) as error:
+                function(*arrays, **operations.arguments(operation, problem))
+            said.append((error.type, str(error.value)))
+        assert said[0] == said[1]
+        assert "\n" not in said[0][1]
+
+    refused()

@@ -1,6 +1,7 @@
 """Random problems of an operation, and their results by torch and by exact fractions."""
 
 import contextlib
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
@@ -34,6 +35,13 @@ def some(draw, most=3):
     )
     n, c, k = draw(number(0, 2)), groups * draw(number(1, most)), groups * draw(number(1, most))
     return Problem(n, c, h, w, k, r, s, stride, padding, dilation, groups, draw(st.sampled_from(sorted(oracle.UNIT))))
+
+
+@st.composite
+def depthwise(draw):
+    """Problems with a group for each channel, of more channels than a vector holds elements and of fewer."""
+    problem, channels = draw(some()), draw(st.integers(1, 35))
+    return replace(problem, c=channels, k=channels, groups=channels)
 
 
 def fractions(problem, seed=0):
