@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sweeps import COMPILING
 
 import impls
 
@@ -31,7 +30,10 @@ every = pytest.mark.parametrize(
     ("operation", "name"),
     [
         pytest.param(
-            operation, name, id=f"{operation} {name}", marks=[pytest.mark.slow] * (name in COMPILING or "numba" in name)
+            operation,
+            name,
+            id=f"{operation} {name}",
+            marks=[] if "cython" in name or name == "cpu.auto" else [pytest.mark.slow],
         )
         for operation in SETTINGS
         for name in impls.names(operation, "cpu")
