@@ -14,7 +14,7 @@ from pathlib import Path
 
 from asv import environment, repo
 from asv.console import log
-from asv.util import ProcessError, UserError
+from asv.util import ProcessError, UserError, iter_subclasses
 
 from convbench.asv import git
 from convbench.asv.build_commit import last_words, load
@@ -33,8 +33,12 @@ def main(question: dict) -> None:
     outcome = Path(question["outcome"])
     conf = load(question["configuration"])
     log.enable(True)
-    found = list(environment.get_environments(conf, question["environments"]))
-    if reason := _refused(conf, question["environments"], found):
+    try:
+        found = list(environment.get_environments(conf, question["environments"]))
+        reason = _refused(conf, question["environments"], found)
+    except (RuntimeError, UserError, environment.EnvironmentUnavailable) as error:  # no kind is named, or one that asv lacks
+        reason = f"asv finds no environment ({' '.join(str(error).split())}): choose one, as --environment virtualenv"
+    if reason:
         outcome.write_text(json.dumps({"refused": reason}), encoding="utf-8")
         return
     here, *others = found
@@ -99,6 +103,9 @@ def _refused(conf, wanted: list[str], found: list) -> str | None:
         return f"environments of {kind} need {program}, which is not installed: install it, or --environment virtualenv"
     if found:
         return None
+    known = sorted({one.tool_name for one in iter_subclasses(environment.Environment) if one.tool_name})
+    if kind not in known:
+        return f"asv knows no environments of {kind}: choose one of {', '.join(known)} with --environment"
     versions = ", ".join(one.partition(":")[2] for one in wanted if ":" in one) or ", ".join(conf.pythons)
     return f"asv found no Python {versions} for environments of {kind}: install it, or choose another with --python"
 

@@ -30,6 +30,12 @@ def refused(folder, *wanted, **settings):
     [
         ([], {"pythons": ["3.99"]}, "asv found no Python 3.99 for environments of virtualenv: install it, or choose another"),
         ([":3.98"], {}, "asv found no Python 3.98 for environments of virtualenv"),
+        (
+            [],
+            {"environment_type": None, "pythons": ["3.11"]},
+            "asv finds no environment (Environment type must be specified): choose",
+        ),
+        (["nowhere"], {}, "asv knows no environments of nowhere: choose one of conda, "),
         (["conda"], {}, "environments of conda need conda, which is not installed: install it, or --environment virtualenv"),
         ([], {"environment_type": "mamba"}, "environments of mamba need mamba, which is not installed"),
         ([], {"environment_type": "rattler"}, "environments of rattler need "),
