@@ -33,6 +33,8 @@ def main(question: dict) -> None:
     outcome = Path(question["outcome"])
     conf = load(question["configuration"])
     log.enable(True)
+    if not conf.environment_type and question["environments"]:  # asv asks the configuration, whatever was chosen
+        conf.environment_type = question["environments"][0].partition(":")[0]
     try:
         found = list(environment.get_environments(conf, question["environments"]))
         reason = _refused(conf, question["environments"], found)

@@ -203,7 +203,7 @@ def on_the_cpu():
             pass
 
     return {
-        name: OnTheCpu(**{each.name: getattr(found, each.name) for each in dataclasses.fields(found)})
+        name: OnTheCpu(**{each.name: getattr(found, each.name) for each in dataclasses.fields(found) if each.init})
         for name, found in loaded.items()
     }
 

@@ -1,6 +1,7 @@
 """What a stranger's file may hold: the file is named and passed over, and all others answer."""
 
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -42,7 +43,7 @@ PARAMS = SUITE["b.T.time_x"]["params"]
 BAD = {
     "deep": "[" * 200_000,
     "deep objects": '{"a":' * 200_000,
-    "a number without end": rows([[1, 2], PARAMS]).replace("[1, 2]", "[1, 1" + "0" * 400 + "]"),
+    "a number without end": rows([[1, 2], PARAMS, None, None, None, [1, 10**400], [1, 2]]),
     "a date without end": text(date=10**400),
     "a date in the year 300,000": text(date=10**16),
     "a billion cells": rows([None, [["'x'"] * 10] * 9]),
@@ -125,6 +126,7 @@ def test_compare_never_says_slower_for_a_bad_file(suite, case, monkeypatch):
 
 # Good files whose values are as far apart as there are numbers.
 EXTREMES = [(5e-324, 1.7e308), (1.7e308, 5e-324), (1e-320, 1e-320)]
+EXTREMES += [(1.0, 10**400), (math.inf, -math.inf), ("text", [1.0]), ({}, True)]
 
 
 @pytest.mark.parametrize("values", EXTREMES)
@@ -143,7 +145,8 @@ def test_values_of_any_size_are_shown(suite, values, command, monkeypatch, tmp_p
         (folder / f"{commit[:8]}-env.json").write_text(json.dumps(whole))
     done = CliRunner().invoke(main, command)
     assert done.exception is None or isinstance(done.exception, SystemExit)
-    assert done.exit_code in (0, 4)
+    # A history of no numbers is none, which is said.
+    assert done.exit_code in (0, 4) or (command[0] == "history" and done.stderr.startswith("Error: "))
 
 
 def test_a_bad_machine_or_list_of_benchmarks_does_not_end_asv_publish(suite, tmp_path):
@@ -185,9 +188,7 @@ def test_a_deep_line_of_a_side_file_is_passed_over(suite, monkeypatch):
     finally:
         side.unlink()
     assert {command: done.exit_code for command, done in found.items()} == COMMANDS
-    lines = [line for line in found["table",].stdout.splitlines() if "FAILED" in line]
-    assert len(lines) == 1
-    assert "cpu.b" in lines[0]
+    assert "FAILED: 1 cells" in found["table",].stdout
 
 
 @pytest.mark.parametrize("name", ["'" + "x" * 10_000 + "'", "-" * 3000 + "1", "(" * 5000, "9" * 5000, "0x" + "f" * 9000])

@@ -165,12 +165,12 @@ def test_one_side_alone(project):
 
 def test_the_probe_names_what_a_distribution_brings(tmp_path, monkeypatch, capsys):
     """A project's modules may be called other than the project; an editable one says where it is."""
-    install(tmp_path, "", name="sklearn")
-    record = (tmp_path / "sklearn-1.0.dist-info").rename(tmp_path / "scikit_learn-1.0.dist-info")
-    (record / "METADATA").write_text(METADATA.format("scikit-learn", "1.0"))
+    install(tmp_path, "", name="skthing")
+    record = (tmp_path / "skthing-1.0.dist-info").rename(tmp_path / "scikit_thing-1.0.dist-info")
+    (record / "METADATA").write_text(METADATA.format("scikit-thing", "1.0"))
     (record / "direct_url.json").write_text(json.dumps({"url": "file:///tree", "dir_info": {"editable": True}}))
     monkeypatch.syspath_prepend(tmp_path)
-    probe.main("Scikit_Learn")
+    probe.main("Scikit_Thing")
     found = json.loads(capsys.readouterr().out)
-    assert found["editable"]["scikit-learn"] == "file:///tree"
-    assert found["modules"]["sklearn"] == str(tmp_path / "sklearn" / "__init__.py")
+    assert found["editable"]["scikit-thing"] == "file:///tree"
+    assert found["modules"]["skthing"] == str(tmp_path / "skthing" / "__init__.py")
