@@ -119,6 +119,7 @@ class Device(_Cells):
     quick = ("n1c1h8192w8192k1r3s3p1", "n32c128h56w56k128r3s3p1g128", "n16c64h56w56k64r3s3p1")
     rounds = 1
     baseline = "gpu.torch"
+    device = "cuda"
 
     def setup(self, implementation, value):
         if cell.declarations()[implementation].get("device") == "cpu":
@@ -133,6 +134,7 @@ class Launches(_Cells):
     quick = ("n1c1h64w64k1r3s3p1",)
     rounds = 1
     baseline = "gpu.torch"
+    device = "cuda"
 
     def setup(self, implementation, value):
         super().setup(implementation, value)

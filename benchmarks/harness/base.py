@@ -33,6 +33,7 @@ class _Cells:
     problems: Mapping = types.MappingProxyType({})
     quick: tuple = ()
     baseline: str | None = None
+    device: str | None = None
     params: tuple
     param_names: tuple
     version = "1"  # asv drops a class's old results when it changes: raise it when what a cell means changes
@@ -53,6 +54,8 @@ class _Cells:
         own.quick = [repr(value) for value in cls.quick]  # type: ignore[attr-defined]
         own.implementations = cell.declarations(cls.operation)  # type: ignore[attr-defined]
         own.baseline = cls.baseline or cell.kind(cls.operation).baseline  # type: ignore[attr-defined]
+        if cls.device:  # without which nothing of the class can be measured
+            own.device = cls.device  # type: ignore[attr-defined]
         setattr(cls, name, own)
 
     def setup(self, implementation, value, *further):

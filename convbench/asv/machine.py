@@ -14,6 +14,7 @@ from asv.machine import MachineCollection
 from convbench.common import extras
 
 DRIVER = Path("/proc/driver/nvidia/version")
+DEVICES = (DRIVER, Path("/dev/nvidiactl"), Path("/dev/dxg"))  # the last is of Linux under Windows
 MACHINES = "machines.json"  # what convbench.asv.isolated calls asv's list of machines
 
 
@@ -58,6 +59,11 @@ def _devices() -> list[str]:
         return []
     handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
     return list(dict.fromkeys(map(pynvml.nvmlDeviceGetName, handles)))
+
+
+def has_device() -> bool:
+    """Whether this machine may have a CUDA device; no library is asked."""
+    return any(path.exists() for path in DEVICES)
 
 
 def require_device_names() -> None:

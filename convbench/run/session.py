@@ -147,7 +147,13 @@ class _Session:
             raise click.ClickException(
                 "no cell is called that; names look like conv2d.ImageSize.time_conv2d('cpu.torch', '256x256')"
             )
-        return cells
+        if selection.patterns or selection.implementations or machine.has_device():
+            return cells
+        # Each would only say that it is not there; the table has the implementations' own reasons.
+        names = {name for name, benchmark in built.known.items() if benchmark.get("device") == "cuda"}
+        if is_first and names:
+            self.tell.without_device(sorted({name.rpartition(".")[0] for name in names}))
+        return [cell for cell in cells if cell[0] not in names]
 
     def _publish_list(self) -> None:
         """Publish what readers of results need beside them."""
