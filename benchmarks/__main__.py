@@ -1,7 +1,8 @@
 """python -m benchmarks VERB [REQUEST]: what runs in the measured environment. REQUEST is a JSON object, or its settings one
 by one, as in --seeds 5.
 
-All verbs but bound and the pictures print one JSON event a line; the last is {"error": ...} if the verb fails.
+All verbs but implementations, bound and the pictures print one JSON event a line; the last is {"error": ...} if the verb
+fails.
 
 try: checks and times implementations on one problem.
 speed: checks and times candidates on one problem of docs/speed.md, in turn. Without REQUEST, each line of standard input is a
@@ -13,6 +14,7 @@ write_choice: writes the measurements that cpu.auto picks by.
 tile_traces: trains on tiles by several readers under torch's profiler, and writes a trace of each.
 bound: says what bounds preprocess, read_batch or decode_jpeg, and what a machine twice as fast in one part would gain.
 doctor: lists the implementations and what each lacks, the versions of libraries, and the thread pools.
+implementations: prints docs/implementations.md, the list of all implementations.
 gallery, shifts, curves, ladder, stages: draw a photograph filtered by each implementation, one filtered step by step by
 images that are shifted, loss and accuracy during training, the time of train_step by what is compiled, and the time of
 preprocess by stage; benchmarks/pictures/request.py has the settings of a request.
@@ -39,6 +41,7 @@ def main() -> None:
         "write_choice": write_choice,
         "profile": profile,
         "doctor": doctor,
+        "implementations": implementations,
         "tile_traces": tile_traces,
         **{name: functools.partial(picture, name) for name in PICTURES},
         "bound": bound,
@@ -120,6 +123,12 @@ def doctor(request: dict[str, Any]) -> None:
     from benchmarks.commands import doctor
 
     _print(doctor.run())
+
+
+def implementations(request: dict[str, Any]) -> None:
+    from benchmarks.commands import implementation_list
+
+    print(implementation_list.markdown(), end="")
 
 
 def bound(request: dict[str, Any]) -> None:
