@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from checkouts import copied, tried
 from repositories import commit, git
 
 from convbench.asv import project
@@ -19,15 +20,6 @@ pytestmark = [pytest.mark.first, pytest.mark.timeout(900)]
 SOME = ("cpu.einsum", "cpu.loops", "cpu.shift", "cpu.sliced_loops", "cpu.torch", "cpu.windows", "im2col.naive")
 NEEDED = ("numpy", "asv_runner")  # of the libraries in asv.conf.json: every other one is a wait
 SLEEP = 0.02  # seconds that one commit's cpu.shift sleeps: far more than it takes for one channel of 28x28
-
-
-def copied(folder):
-    """The working tree's tracked files without its results."""
-    for path in subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).splitlines():
-        if (ROOT / path).is_file() and not path.startswith("results/"):
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / path, folder / path)
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -81,19 +73,9 @@ def newcomer():
     return re.search(r"`(impls/conv2d/cpu/einsum\.py)`:\s+```python\n(.*?)```", readme, re.DOTALL).groups()
 
 
-def attempt(folder, site):
-    """The README's command on the uncommitted file: {implementation: status}."""
-    command = re.search(r"`convbench (try .* cpu\.einsum .*?)`", (ROOT / "README.md").read_text())[1].split()
-    # As in a checkout of one's own: the editable install would find this checkout's package first.
-    (site / "sitecustomize.py").write_text(
-        "import sys\nsys.meta_path[:] = [f for f in sys.meta_path if type(f).__name__ != 'MesonpyMetaFinder']\n"
-    )
-    path = os.pathsep.join([str(site), str(folder)])
-    run = [sys.executable, "-m", "convbench", *command, "--json", "--seconds", "0.05"]
-    environment = {**os.environ, "PYTHONPATH": path}
-    done = subprocess.run(run, cwd=folder, env=environment, capture_output=True, text=True, timeout=240, check=False)
-    assert done.returncode == 0, done.stderr
-    return {cell["implementation"]: cell["status"] for cell in json.loads(done.stdout)}
+def command():
+    """The README's command on the uncommitted file, as words."""
+    return re.search(r"`convbench (try .* cpu\.einsum .*?)`", (ROOT / "README.md").read_text())[1].split()
 
 
 def times(folder, hash):
@@ -119,8 +101,7 @@ def test_a_newcomers_file_is_tried_at_once(tmp_path):
     name, text = newcomer()
     assert text.count("\n") < 30
     (folder / name).write_text(text)
-    (site := tmp_path / "site").mkdir()
-    assert attempt(folder, site) == {"cpu.einsum": "ok", "cpu.torch": "ok"}
+    assert tried(folder, command()) == {"cpu.einsum": "ok", "cpu.torch": "ok"}
 
 
 @pytest.mark.proof
