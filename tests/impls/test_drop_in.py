@@ -1,4 +1,4 @@
-"""impls.conv2d, the drop-in: what people call, with what README shows, with NumPy alone, and what picking costs."""
+"""impls.conv2d, the drop-in: what people call, with what the documents show, with NumPy alone, and what picking costs."""
 
 import itertools
 import re
@@ -18,7 +18,9 @@ from packages import PACKAGE, python
 import impls
 import impls.conv2d.cpu.auto as auto  # as a module, though the package above it is the operation
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+# The sections whose code is run, one after the other.
+SHOWN = {"README.md": "Use it", "docs/operations.md": "Convolution"}
 
 
 def test_the_package_is_the_operation():
@@ -96,13 +98,15 @@ def test_a_large_exact_filter_is_exact():
 
 
 @pytest.mark.slow
-def test_the_readme_runs():
-    """What it shows of conv2d, one block after the other; the first two compute the same."""
-    section = README.partition("\n## Use it\n")[2].partition("Two more operations")[0]
-    blocks = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
-    assert len(blocks) == 4
+def test_the_documents_run():
+    """What README and docs/operations.md show of conv2d, one block after the other; the first two compute the same."""
+    blocks = []
+    for path, heading in SHOWN.items():
+        section = (ROOT / path).read_text(encoding="utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+        blocks.append(re.findall(r"```python\n(.*?)```", section, re.DOTALL))
+    assert list(map(len, blocks)) == [2, 2]
     names = {}
-    for block in blocks:
+    for block in itertools.chain(*blocks):
         exec(block, names)
     np.testing.assert_allclose(names["fast"], names["slow"], rtol=1e-4)
 
