@@ -3,7 +3,7 @@
 It runs with the right to comment, after a workflow that ran a stranger's code; the artifact of that run may hold anything. So
 the comment is written here: its words are ours, its commit is that of GitHub's event, and of the artifact it has checked
 numbers, known verdicts and the escaped names of cells, nothing else. Whatever the gate does not write is refused. The pull
-request has to be the one whose head was measured. The standard library is all it needs.
+request is the one that GitHub has for the measured branch and commit. The standard library is all it needs.
 """
 
 from __future__ import annotations
@@ -17,21 +17,25 @@ import string
 import sys
 import unicodedata
 import urllib.error
-import urllib.request
+import urllib.parse
 import zipfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+# Isolated, Python does not look into the folder of the script.
+sys.path.insert(0, str(Path(__file__).parent))
+from github_api import MAX_ARTIFACT, Api, Refused
+
 MARKER = "<!-- convbench gate -->"  # the comment is found by it again
 AUTHOR = "github-actions[bot]"  # others can write the marker, too
-ARTIFACT = "gate"
+ARTIFACT = re.compile(r"gate(-[a-z0-9]+)*")  # several jobs of a run write one each
 PAGES = 50  # of a hundred comments
 
-MAX_ARTIFACT = 4 << 20  # bytes
 MAX_REPORT = 4 << 20  # bytes of gate.json
 MAX_MEMBERS = 10  # files in the artifact; the gate writes three
+MAX_ARTIFACTS = 20
 MAX_DIGITS = 20  # of a whole number
 MAX_TEXT = 10_000  # characters
 MAX_LIST = 10_000  # items
@@ -48,66 +52,25 @@ STATUS = {
     3: "fails: the head does not build, or a benchmark that works on the base fails on it",
     4: "cannot pass: cells that should have been measured were not",
 }
+WORST_FIRST = (2, 3, 1, 4, 0)  # of several, as the gate has it
 ENCRYPTED = 0x2041  # flags of a zip's members
 PLAIN = set(string.ascii_letters + string.digits + " (),'=-")
 BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # letters and signs without a shape
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
-class Refused(Exception):
-    """The artifact is not what the gate writes."""
-
-
 class Nothing(Exception):
     """There is nothing to comment on, and nothing wrong."""
-
-
-class Stay(urllib.request.HTTPRedirectHandler):
-    """Follow no redirect: the token would travel along."""
-
-    def redirect_request(self, *_):
-        return None
-
-
-class Api:
-    """The part of GitHub's API that is under one repository."""
-
-    def __init__(self, address: str, repository: str, token: str):
-        self.root = f"{address}/repos/{repository}"
-        self.headers = {"Authorization": f"Bearer {token}", "Accept": "application/vnd.github+json"}
-        self.opener = urllib.request.build_opener(Stay)
-
-    def open(self, method: str, path: str, content: object = None):
-        data = None if content is None else json.dumps(content).encode()
-        request = urllib.request.Request(f"{self.root}/{path}", data, self.headers, method=method)
-        return self.opener.open(request, timeout=30)
-
-    def ask(self, method: str, path: str, content: object = None):
-        with self.open(method, path, content) as answer:
-            return json.load(answer)
-
-    def download(self, path: str) -> bytes:
-        """A file that the API redirects to; it lies elsewhere, where no token is sent. Raises Refused where it is large."""
-        try:
-            answer = self.open("GET", path)
-        except urllib.error.HTTPError as error:
-            if error.code not in (301, 302, 303, 307, 308):
-                raise
-            answer = urllib.request.urlopen(error.headers["Location"], timeout=30)
-        with answer:
-            data = answer.read(MAX_ARTIFACT + 1)
-        if len(data) > MAX_ARTIFACT:
-            raise Refused(f"the artifact has more than {MAX_ARTIFACT} bytes")
-        return data
 
 
 def post(run: dict, api: Api, repository: str) -> str:
     """Comment on the pull request of a finished run and say so. Raises Nothing or Refused, with the reason."""
     if run["event"] != "pull_request":
         raise Nothing("the run was not of a pull request")
-    number, report = read(artifact(run, api))
-    check(number, run, api, repository)
-    body = compose(report, run)
+    if run["conclusion"] not in ("success", "failure"):
+        raise Nothing("the run was stopped")
+    body = compose(together([read(data) for data in artifacts(run, api)]), run)
+    number = pull_request(run, api, repository)
     existing = find(number, api)
     if existing is None:
         api.ask("POST", f"issues/{number}/comments", {"body": body})
@@ -116,20 +79,22 @@ def post(run: dict, api: Api, repository: str) -> str:
     return f"updated the comment on pull request {number}"
 
 
-def artifact(run: dict, api: Api) -> bytes:
-    """The run's newest report: a run that was started again has one of every attempt."""
-    listed = api.ask("GET", f"actions/runs/{int(run['id'])}/artifacts?name={ARTIFACT}&per_page=100")["artifacts"]
-    there = [each for each in listed if each["name"] == ARTIFACT and not each["expired"]]
+def artifacts(run: dict, api: Api) -> list[bytes]:
+    """The run's reports, of each job the newest: a run that was started again has those of every attempt."""
+    listed = api.ask("GET", f"actions/runs/{int(run['id'])}/artifacts?per_page=100")["artifacts"]
+    there = [each for each in listed if ARTIFACT.fullmatch(each["name"]) and not each["expired"]]
     if not there:
         raise Nothing("the run left no report: the gate was not asked for, or did not get that far")
-    newest = max(there, key=lambda each: each["id"])
-    if newest["size_in_bytes"] > MAX_ARTIFACT:
+    newest = {each["name"]: each for each in sorted(there, key=lambda each: each["id"])}
+    if len(newest) > MAX_ARTIFACTS:
+        raise Refused(f"the run has more than {MAX_ARTIFACTS} reports")
+    if any(each["size_in_bytes"] > MAX_ARTIFACT for each in newest.values()):
         raise Refused(f"the artifact has more than {MAX_ARTIFACT} bytes")
-    return api.download(f"actions/artifacts/{newest['id']}/zip")
+    return [api.download(f"actions/artifacts/{newest[name]['id']}/zip") for name in sorted(newest)]
 
 
-def read(data: bytes) -> tuple[int, dict | None]:
-    """The pull request's number and the report, None where the gate wrote none. Raises Refused."""
+def read(data: bytes) -> dict | None:
+    """The report in an artifact, None where the gate wrote none. Raises Refused."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = archive.infolist()
@@ -140,15 +105,12 @@ def read(data: bytes) -> tuple[int, dict | None]:
                 # Of the other methods zipfile inflates everything before it counts.
                 if member.flag_bits & ENCRYPTED or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                     raise Refused("the artifact has a file that is encrypted or not packed as the gate's are")
-            number = content(archive, "number", 20)
             report = content(archive, "gate.json", MAX_REPORT) if "gate.json" in names else None
     except Refused:
         raise
     except Exception as error:  # zipfile has a dozen, one for each way in which a file is no archive
         raise Refused(f"the artifact cannot be read ({type(error).__name__})") from None
-    if not re.fullmatch(r"[1-9][0-9]{0,8}\n?", number):
-        raise Refused("the artifact names no pull request")
-    return int(number), None if report is None else parse(report)
+    return None if report is None else parse(report)
 
 
 def content(archive: zipfile.ZipFile, name: str, limit: int) -> str:
@@ -282,6 +244,20 @@ REPORT = record(
 )
 
 
+def together(reports: list[dict | None]) -> dict | None:
+    """What the jobs of a run wrote, as one report; None where none of them wrote any."""
+    written = [report for report in reports if report]
+    if not written:
+        return None
+    return {
+        "exit_status": min((report["exit_status"] for report in written), key=WORST_FIRST.index),
+        "cells": [cell for report in written for cell in report["cells"]],
+        "proposed": [one for report in written for one in report.get("proposed", ())],
+        "proposal_error": any(report.get("proposal_error") for report in written),
+        "missing": len(reports) - len(written),
+    }
+
+
 def compose(report: dict | None, run: dict) -> str:
     """The comment, in our words."""
     parts = [f"From [the run]({run['html_url']}) that measured {run['head_sha'][:8]}; its summary has the whole report."]
@@ -292,6 +268,8 @@ def compose(report: dict | None, run: dict) -> str:
         title = STATUS[status]
         if (status == 0) != (run["conclusion"] == "success"):
             parts.append(f"The run itself ended otherwise: {run['conclusion']}.")
+        if report.get("missing"):
+            parts.append(f"Jobs that wrote no report: {report['missing']}.")
         counts = Counter("accepted" if accepted(cell) else cell["verdict"] for cell in cells)
         parts.append(", ".join(f"{counts[name]} {name}" for name in ("accepted", *VERDICTS) if counts[name]) or "no cells")
         parts += table([cell for cell in cells if cell["verdict"] not in ("same", "skipped")])
@@ -348,21 +326,29 @@ def escaped(character: str) -> str:
     return f"&#{ord(character)};" + ("&#8203;" if character == "@" else "")
 
 
-def check(number: int, run: dict, api: Api, repository: str) -> None:
-    """Raise Nothing unless the pull request is open, of this repository, and its head is the commit that was measured."""
-    try:
-        pull = api.ask("GET", f"pulls/{number}")
-    except urllib.error.HTTPError as error:
-        if error.code != 404:
-            raise
-        raise Nothing(f"there is no pull request {number}") from None
-    head, base = pull["head"], pull["base"]
-    if pull["state"] != "open" or base["repo"]["full_name"] != repository:
-        raise Nothing(f"pull request {number} is not open here")
-    if not head["repo"] or not run["head_repository"]:
-        raise Nothing(f"the fork of pull request {number} is gone")
-    if (head["sha"], head["repo"]["id"]) != (run["head_sha"], run["head_repository"]["id"]):
-        raise Nothing(f"the commit that was measured is not the head of pull request {number}")
+def pull_request(run: dict, api: Api, repository: str) -> int:
+    """The open pull request whose head was measured. Raises Nothing where there is none, or which of several is not known.
+
+    The event names a branch and a commit: its own list of pull requests is empty where they are of a fork.
+    """
+    fork = run["head_repository"]
+    if not fork:
+        raise Nothing("the fork of the pull request is gone")
+    head = urllib.parse.quote(f"{fork['owner']['login']}:{run['head_branch']}", safe="")
+    found = [
+        (pull["number"], pull["head"]["sha"])
+        for pull in api.ask("GET", f"pulls?state=open&head={head}&per_page=100")
+        if pull["head"]["repo"] and (pull["head"]["repo"]["id"], pull["head"]["ref"]) == (fork["id"], run["head_branch"])
+        if pull["state"] == "open" and pull["base"]["repo"]["full_name"] == repository
+    ]
+    if not found:
+        raise Nothing("no open pull request here is of the branch that was measured")
+    measured = [int(number) for number, commit in found if commit == run["head_sha"]]
+    if not measured:
+        raise Nothing("the commit that was measured is not the head of its pull request")
+    if len(measured) > 1:
+        raise Nothing("several pull requests have this head, and the run does not say which of them it measured")
+    return measured[0]
 
 
 def find(number: int, api: Api) -> int | None:

@@ -82,7 +82,7 @@ def packed(method=zipfile.ZIP_DEFLATED, **files):
     return stream.getvalue()
 
 
-GOOD = {"gate_md": f"# {FOREIGN}", "gate_json": json.dumps(report(), indent=1), "number": "12\n"}
+GOOD = {"gate_md": f"# {FOREIGN}", "gate_json": json.dumps(report(), indent=1)}
 
 
 def parse(content):
@@ -95,10 +95,12 @@ class Github:
     def __init__(self, data):
         self.data = data
         self.artifacts = [{"id": 3, "name": "gate", "expired": False, "size_in_bytes": len(data)}]
-        self.pulls = {12: self.pull()}
+        self.zips = {}  # of artifacts that are not `data`, by id
+        self.pulls = [self.pull()]
         self.comments = []
         self.asked = []
         self.status = {}  # of answers that fail, by method and path
+        self.branch = RUN["head_branch"]
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -125,27 +127,28 @@ class Github:
     @staticmethod
     def pull(**changes):
         """The pull request from a fork that the recorded event belongs to."""
-        head = {"sha": RUN["head_sha"], "repo": {"id": RUN["head_repository"]["id"], "full_name": "hubot/convbench"}}
+        fork = {"id": RUN["head_repository"]["id"], "full_name": "hubot/convbench"}
+        head = {"sha": RUN["head_sha"], "ref": RUN["head_branch"], "repo": fork}
         return {"number": 12, "state": "open", "head": head, "base": {"repo": {"full_name": "octo-org/convbench"}}} | changes
 
     def answer(self, method, target, headers, content):
         address = urllib.parse.urlparse(target)
         path, query = address.path, dict(urllib.parse.parse_qsl(address.query))
         self.asked.append((method, path))
-        if path == "/elsewhere":
+        if found := re.fullmatch(r"/elsewhere/(\d+)", path):
             assert "Authorization" not in headers
-            return 200, {}, self.data
+            return 200, {}, self.zips.get(int(found[1]), self.data)
         assert headers["Authorization"] == f"Bearer {TOKEN}"
         path = path.removeprefix("/repos/octo-org/convbench/")
         if (method, path) in self.status:
             return self.status[method, path], {}, b"{}"
         if path == f"actions/runs/{RUN['id']}/artifacts":
             return self.json({"total_count": len(self.artifacts), "artifacts": self.artifacts})
-        if path == "actions/artifacts/3/zip":
-            return 302, {"Location": f"{self.address}/elsewhere"}, b""
-        if found := re.fullmatch(r"pulls/(\d+)", path):
-            pull = self.pulls.get(int(found[1]))
-            return self.json(pull) if pull else (404, {}, b"{}")
+        if found := re.fullmatch(r"actions/artifacts/(\d+)/zip", path):
+            return 302, {"Location": f"{self.address}/elsewhere/{found[1]}"}, b""
+        if path == "pulls":
+            assert query == {"state": "open", "head": f"hubot:{self.branch}", "per_page": "100"}
+            return self.json(self.pulls)
         if path == "issues/12/comments" and method == "GET":
             start = (int(query["page"]) - 1) * int(query["per_page"])
             return self.json(self.comments[start : start + int(query["per_page"])])
