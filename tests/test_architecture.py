@@ -27,6 +27,7 @@ ALLOWED = {
     "convbench.common": set(),
     "convbench.asv": {"common"},
     "convbench.stored": {"common", "asv"},
+    "convbench.adopt": {"common", "asv", "gate"},
     "convbench.run": {"common", "asv", "stored"},
     "convbench.gate": {"common", "asv", "stored"},
     "convbench.suite": {"common", "asv", "stored"},

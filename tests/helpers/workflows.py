@@ -10,6 +10,8 @@ yaml = pytest.importorskip("yaml", reason="PyYAML is not installed, and the work
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+TEMPLATES = sorted((ROOT / "convbench" / "adopt").glob("*.yml"))  # of other projects' workflows
+ACTIONS = [ROOT / "action.yml", ROOT / "comment" / "action.yml"]
 WORKFLOWS = {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in FILES}
 JOBS = {f"{file}.{name}": job for file, workflow in WORKFLOWS.items() for name, job in workflow["jobs"].items()}
 
