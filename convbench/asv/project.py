@@ -157,10 +157,14 @@ class Ambiguous(click.ClickException):
     exit_code = 2
 
 
+class Missing(click.ClickException):
+    """No configuration where one was looked for."""
+
+
 def find(configuration: Path | None = None) -> Project:
     """The project of a configuration file or, without one, of the current folder, the nearest above it, or the repository's.
 
-    Raises ClickException where there is none, and Ambiguous where git tracks several.
+    Raises Missing where there is none, and Ambiguous where git tracks several.
     """
     if configuration:
         return load(configuration.resolve())
@@ -172,9 +176,7 @@ def find(configuration: Path | None = None) -> Project:
     # Not among all files: a virtual environment has asv's own template.
     tracked = [path for path in git.tracked(here, *(f":(top,glob)**/{name}" for name in NAMES)) if (here / path).is_file()]
     if not tracked:
-        raise click.ClickException(
-            f"no asv.conf.json in {here}, above it, or in its repository; change to a project that asv measures"
-        )
+        raise Missing(f"no asv.conf.json in {here}, above it, or in its repository; change to a project that asv measures")
     if len(tracked) > 1:
         raise Ambiguous(f"several configurations: {', '.join(map(str, tracked))}; name one with --config")
     return load((here / tracked[0]).resolve())

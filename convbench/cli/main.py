@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from convbench.cli import compare, dashboard, doctor, export, gate, history, profile, run, speed, table, try_, tune
+from convbench.cli import compare, dashboard, doctor, export, gate, history, init, profile, run, speed, table, try_
 
-COMMANDS = (run, table, export, try_, profile, speed, tune, dashboard, compare, history, doctor, gate)
+COMMANDS = (run, table, export, try_, profile, speed, dashboard, compare, history, doctor, gate, init)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -17,3 +17,4 @@ def main() -> None:
 
 for module in COMMANDS:
     main.add_command(module.command)
+main.add_command(speed.tune)

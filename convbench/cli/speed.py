@@ -1,4 +1,4 @@
-"""`convbench speed`."""
+"""`convbench speed` and `convbench tune`, which time implementations in turn and keep the times."""
 
 from __future__ import annotations
 
@@ -40,3 +40,17 @@ def command(rows: tuple[str, ...], again: Again, dirty: bool, report: bool) -> N
         click.echo("the report of all rows is in docs/speed.md")
     if failed:
         raise click.ClickException(f"{failed} candidates or measurements failed and are not timed; see the reasons above")
+
+
+@click.command("tune")
+@options.DISTURBED
+@click.option("--dirty", is_flag=True, help="Measure uncommitted code all the same, and keep the times apart.")
+def tune(again: Again, dirty: bool) -> None:
+    """Measure which implementation is fastest on which problem, and write the table that cpu.auto picks from.
+
+    Resumes where it stopped if interrupted.
+    """
+    from convbench.asv import project
+    from convbench.speed import tuning
+
+    click.echo("\n".join(tuning.run(project.find(), again, dirty, output.console())))

@@ -1,0 +1,42 @@
+"""`convbench init`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from convbench.cli import options
+
+NEXT = """
+What to do next:
+1. Commit both files and merge them: comments are posted from the default branch alone.
+2. Open a pull request. Its check is called `gate`, and its summary says what was measured.
+3. Settings, Rules: require the check `gate` for the default branch, and a review of changes to .github/.
+4. Make the label that lets slowdowns pass: gh label create accept-regression
+docs/adopt.md of convbench has the rest."""
+
+
+@click.command("init")
+@click.option(
+    "--action", metavar="OWNER/REPOSITORY@COMMIT", help="Where convbench's action lies, unless pip got it from there."
+)
+@options.CONFIG
+def command(action: str | None, config: Path | None) -> None:
+    """Write the two workflows that gate this repository's pull requests and comment on them, for GitHub."""
+    from convbench.adopt import workflows
+    from convbench.asv import project
+
+    try:
+        here = project.find(config)
+    except project.Missing as error:
+        raise click.ClickException(f"{error.message}; a first suite is made by `asv quickstart`") from None
+    place = action or workflows.installed_from()
+    if place is None:
+        raise click.UsageError(
+            "convbench was not installed from GitHub, so where its action lies is not known: convbench init --action "
+            "OWNER/convbench@COMMIT"
+        )
+    for path in workflows.write(here, config, place):
+        click.echo(f"wrote {path}")
+    click.echo(NEXT)
