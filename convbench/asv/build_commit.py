@@ -21,6 +21,18 @@ from asv.util import ProcessError, UserError
 from convbench.asv import isolated
 
 OUTCOME = "build.json"
+# Run in the environment, of whose files' names only what is pinned is a part.
+VERSIONS = """
+import json, platform, sys
+from importlib.metadata import PackageNotFoundError, version
+found = {"python": platform.python_version()}
+for name in sys.argv[1:]:
+    try:
+        found[name] = version(name)
+    except PackageNotFoundError:
+        pass
+print(json.dumps(found))
+"""
 REASON_LINES = 6  # of the end of a builder's output, which says most
 # What pip adds to what a builder prints.
 PIP_LINES = (
@@ -57,10 +69,26 @@ def build(configuration: str, commit: str) -> dict:
     unbuilt = environments and len(reasons) == len(environments)
     date = repository.get_date(commit)
     about = [
-        {"env_name": one.name, "python": one.python, "requirements": one.requirements, "env_vars": one.env_vars, "date": date}
+        {
+            "env_name": one.name,
+            "python": one.python,
+            "requirements": one.requirements,
+            "env_vars": one.env_vars,
+            "date": date,
+            "versions": {} if unbuilt else _versions(one),
+        }
         for one in environments
     ]
     return {"environments": about, "reason": reasons[0] if unbuilt else None}
+
+
+def _versions(environment) -> dict[str, str]:
+    """The versions of Python, asv_runner and what the configuration requires; none where the environment cannot tell."""
+    names = [name.removeprefix("pip+") for name in environment.requirements]
+    try:
+        return json.loads(environment.run_executable("python", ["-c", VERSIONS, "asv_runner", *names]))
+    except (ProcessError, OSError, ValueError):
+        return {}
 
 
 def last_words(error: Exception) -> list[str]:

@@ -31,9 +31,14 @@ def console(width: int = WIDE) -> SafeConsole:
 
 def write_json(file: Path, document: dict) -> None:
     """Write a document whole or not at all. Raises ClickException where the file cannot be written."""
+    write_text(file, json.dumps(atomic_write.finite(document), indent=1, allow_nan=False) + "\n")
+
+
+def write_text(file: Path, text: str) -> None:
+    """Write a text whole or not at all. Raises ClickException where the file cannot be written."""
     try:
         with atomic_write.whole(file) as new:
-            new.write_text(json.dumps(atomic_write.finite(document), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+            new.write_text(text, encoding="utf-8")
     except OSError as error:
         raise click.ClickException(f"cannot write to {file}: {error.strerror}") from None
 

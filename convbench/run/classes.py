@@ -115,13 +115,19 @@ def remove_times(file: Path, failed: Iterable[Cell]) -> None:
     file.write_text(json.dumps(content), encoding="utf-8")
 
 
-def publish(workspace: Workspace, produced: Sequence[Path]) -> list[Path]:
+def publish(workspace: Workspace, built: BuiltCommit, produced: Sequence[Path]) -> list[Path]:
     """Move results files and their side file to the project's results; their paths there.
 
     Raises ClickException where that cannot be written. The side file is first: a time without its line would count as sound.
-    Of several environments there is none, since its lines do not tell them apart.
+    Of several environments it has the versions alone, since lines of cells do not tell them apart.
     """
     targets = [workspace.published / file.name for file in produced]
+    versions = {
+        path.name: one["versions"]
+        for path, one in zip(built.results_files(workspace.published), built.environments, strict=True)
+    }
+    for target in targets:
+        side_lines.keep_versions(versions[target.name], target)
     if workspace.side_file.is_file() and len(targets) == 1:
         side_lines.keep(workspace.side_file, targets[0])
     for file, target in zip(produced, targets, strict=True):

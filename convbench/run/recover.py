@@ -38,5 +38,5 @@ def keep_finished(workspace: Workspace, built: BuiltCommit, plan: ClassPlan) -> 
     file = writer.write(cells, built.known, built.commit, built.environments[0], workspace.folder)
     lines = "".join(json.dumps(line) + "\n" for lines in cells.values() for line in lines)
     workspace.side_file.write_text(lines, encoding="utf-8")
-    classes.publish(workspace, [file])
+    classes.publish(workspace, built, [file])
     return len(cells)

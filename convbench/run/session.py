@@ -211,7 +211,7 @@ class _Session:
         produced = classes.produced(self.workspace, built, each, start)
         for file in produced:
             classes.remove_times(file, classes.failed_cells(self.workspace.side_file))
-        outcome = classes.outcome(classes.publish(self.workspace, produced), built, each)
+        outcome = classes.outcome(classes.publish(self.workspace, built, produced), built, each)
         self.tell.measured(title, outcome, time.time() - start)
         self.summary.failed_cells += outcome.failed
 

@@ -5,38 +5,29 @@ Times of different machines or environments are never in one series: each enviro
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import click
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 from convbench.asv import files
 from convbench.asv.project import Project
-from convbench.common import numbers, untrusted
+from convbench.common import untrusted
 from convbench.common.cells import Cell, plain, spelling
 from convbench.common.selection import Selection
-from convbench.common.terminal import one_line
 from convbench.common.untrusted import Unreadable
-from convbench.stored import change_points, results, unbuilt
-from convbench.stored.table import before_and_after, show_rows
+from convbench.stored import change_points, results, side_lines, unbuilt
 
 NEWEST = 5  # commits of a series among which a single odd one is worth a row: what is older nobody measures again
-KINDS = (change_points.STEP, change_points.DRIFT, change_points.ALONE)
-TITLES = {
-    change_points.STEP: "changed",
-    change_points.DRIFT: "drifted: a straight line fits as well as a step, so no commit is to blame",
-    change_points.ALONE: "seen at one commit alone, which a busy moment may explain: measure it again",
-}
+DIFFERENTLY = "differently"
+KINDS = (change_points.STEP, DIFFERENTLY, change_points.DRIFT, change_points.ALONE)
 
 
 @dataclass(frozen=True)
@@ -51,7 +42,8 @@ class Commit:
 class Event:
     """A change of one cell, after the commit `good` and not after `changed`; most likely at `likely`.
 
-    between: how many commits that is; unbuilt: how many of them do not build.
+    between: how many commits that is; unbuilt: how many of them do not build. versions: what both were measured with, where
+    that is not the same: {name: (before, after)}.
     """
 
     benchmark: str
@@ -65,10 +57,16 @@ class Event:
     likely: Commit
     between: int
     unbuilt: int
+    versions: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     @property
     def cell(self) -> str:
         return spelling((self.benchmark, self.params))
+
+    @property
+    def kind(self) -> str:
+        """One of KINDS: a step at which other versions were measured with may be theirs, and is no fault of a commit."""
+        return DIFFERENTLY if self.change.kind == change_points.STEP and self.versions else self.change.kind
 
 
 @dataclass(frozen=True)
@@ -142,7 +140,8 @@ def history(
                 between = chain[good + 1 : changed + 1]
                 missing = sum(commit.hash in reasons for commit in between)
                 where = chain[good], chain[changed], chain[likely], len(between), missing
-                events.append(Event(key[1], key[2], key[0], unit, finding.noise, change, *where))
+                versions = _other_versions(stored.versions(key, good), stored.versions(key, changed))
+                events.append(Event(key[1], key[2], key[0], unit, finding.noise, change, *where, versions))
     noises = [finding.noise for finding in kept.values() if not finding.short]
     return History(
         machine,
@@ -154,8 +153,31 @@ def history(
         short=sum(finding.short for finding in kept.values()),
         noise=float(np.median(noises)) if noises else math.nan,
         passed=passed,
-        events=tuple(sorted(events, key=lambda event: (KINDS.index(event.change.kind), -event.change.ratio, event.cell))),
+        events=tuple(sorted(events, key=lambda event: (KINDS.index(event.kind), -event.change.ratio, event.cell))),
     )
+
+
+def slower(found: History) -> list[Event]:
+    """Of each series that is slower now than at its first commit, the step that slowed it most.
+
+    A step that another undid since does not count, as far as their intervals can tell, nor what was measured differently.
+    """
+    steps: dict[Key, list[Event]] = defaultdict(list)
+    for event in found.events:
+        if event.kind == change_points.STEP:
+            steps[event.environment, event.benchmark, event.params].append(event)
+    worst = []
+    for events in steps.values():
+        net = sum(math.log(event.change.ratio) for event in events)
+        margin = math.hypot(*(math.log(event.change.high / event.change.ratio) for event in events))
+        if net > margin:
+            worst.append(max(events, key=lambda event: event.change.ratio))
+    return sorted(worst, key=lambda event: (-event.change.ratio, event.cell))
+
+
+def _other_versions(before: dict[str, str], after: dict[str, str]) -> dict[str, tuple[str, str]]:
+    """The versions that both name, and differently."""
+    return {name: (before[name], after[name]) for name in sorted(before.keys() & after.keys()) if before[name] != after[name]}
 
 
 def _told(wanted: Selection, cell: Cell, benchmark: dict[str, Any]) -> bool:
@@ -169,12 +191,27 @@ class _Stored:
     """The results of a machine, commits as places in their chain.
 
     values: by series and commit. spreads: relative, inside a commit. measured: commits with values. elsewhere: the others.
+    paths, facts: of the file of each environment and commit.
     """
 
     values: dict[Key, dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
     spreads: dict[Key, list[float]] = field(default_factory=lambda: defaultdict(list))
     measured: set[int] = field(default_factory=set)
     elsewhere: set[str] = field(default_factory=set)
+    paths: dict[tuple[str, int], Path] = field(default_factory=dict)
+    facts: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
+    lines: dict[Path, side_lines.Lines] = field(default_factory=dict)
+
+    def versions(self, key: Key, place: int) -> dict[str, str]:
+        """The versions of Python, asv_runner and what the suite pins when a cell was measured, as far as they are kept."""
+        environment, benchmark, params = key
+        path = self.paths[environment, place]
+        if path not in self.lines:
+            self.lines[path] = side_lines.read_all(path)
+        lines = self.lines[path]
+        own = lines.cells.get((benchmark, params), {}).get("versions") or {}
+        pinned = {name.removeprefix("pip+") for name in self.facts[environment, place]} | {"python", "asv_runner"}
+        return {name: version for name, version in {**lines.versions, **own}.items() if name in pinned}
 
     def series(self, measured: Sequence[int]) -> Iterable[change_points.Series]:
         for key, row in self.values.items():
@@ -198,6 +235,7 @@ def _read(folder: Path, places: dict[str, int], known: dict[str, dict[str, Any]]
         if place is None:
             stored.elsewhere.add(file.commit)
             continue
+        stored.paths[file.environment, place], stored.facts[file.environment, place] = path, file.facts
         for name, entry in file.entries.items():
             if results.same_version(entry, known.get(name)) is None:
                 continue
@@ -217,123 +255,3 @@ def _cells(entry: dict[str, Any]) -> Iterable[tuple[tuple[str, ...], Any, float 
     none = itertools.repeat(None)
     columns = (entry.get(name) or none for name in ("result", "stats_q_25", "stats_q_75"))
     return zip(itertools.product(*(entry.get("params") or [])), *columns, strict=False)
-
-
-def document(found: History) -> dict[str, Any]:
-    """The history for programs."""
-    return {
-        "machine": found.machine,
-        "environments": list(found.environments),
-        "commits": [asdict(commit) for commit in found.commits],
-        "commits_elsewhere": found.elsewhere,
-        "unbuilt": [{**asdict(commit), "reason": reason} for commit, reason in found.unbuilt],
-        "series": found.series,
-        "too_short": found.short,
-        "noise": None if math.isnan(found.noise) else found.noise,
-        "single_commits_passed_over": found.passed,
-        "changes": [
-            {
-                "kind": event.change.kind,
-                "benchmark": event.benchmark,
-                "params": list(event.params),
-                "environment": event.environment,
-                "before": event.change.before,
-                "after": event.change.after,
-                "unit": event.unit,
-                "ratio": event.change.ratio,
-                "interval": [event.change.low, event.change.high],
-                "p_value": event.change.p_value,
-                "noise": event.noise,
-                "last_before": event.good.hash,
-                "first_after": event.changed.hash,
-                "likely": asdict(event.likely),
-                "commits_between": event.between,
-                "unbuilt_between": event.unbuilt,
-            }
-            for event in found.events
-        ],
-    }
-
-
-def show(found: History, console: Console) -> None:
-    """Print what changed, the worst first, then what drifted, then what one commit alone shows."""
-    measured = found.commits
-    span = f"{_count(len(measured), 'commit')} with results, {measured[0].hash[:8]} to {measured[-1].hash[:8]}"
-    console.print(one_line(f"history of {found.machine}: {span}", style="bold"))
-    judged = f"{found.series} series"
-    if found.short:
-        judged += f", {found.short} of them too short to tell: fewer than {change_points.MIN_POINTS} commits have a value"
-    if not math.isnan(found.noise):
-        judged += f"; noise from commit to commit {numbers.percent(found.noise)} in the median series"
-    console.print(one_line(judged))
-    if found.elsewhere:
-        console.print(one_line(f"left out: {_count(found.elsewhere, 'commit')} with results, not in the history of HEAD"))
-    for commit, reason in found.unbuilt:
-        console.print(one_line(f"does not build: {commit.hash[:8]} {commit.subject}: {reason}"), highlight=False)
-    for environment in found.environments if len(found.environments) > 1 else ():
-        console.print(one_line(f"environment {found.environments.index(environment) + 1}: {environment}"))
-    console.print()
-    for kind in KINDS:
-        events = [event for event in found.events if event.change.kind == kind]
-        if events:
-            console.print(one_line(TITLES[kind], style="bold"))
-            show_rows(functools.partial(_table, events), [_name(event, found.environments) for event in events], console)
-    console.print(one_line(_summary(found), style="bold"), highlight=False)
-
-
-def _name(event: Event, environments: Sequence[str]) -> str:
-    return event.cell + (f" [{environments.index(event.environment) + 1}]" if len(environments) > 1 else "")
-
-
-def _table(events: Sequence[Event], names: Sequence[str]) -> Table:
-    table = before_and_after()
-    table.add_column("95 % interval", justify="right")
-    table.add_column("commits", no_wrap=True)
-    table.add_column("", overflow="fold")
-    for event, name in zip(events, names, strict=True):
-        change = event.change
-        # Digits enough for the smallest change to show.
-        spread = min(event.noise, change_points.MIN_CHANGE / 2)
-        table.add_row(
-            one_line(name),
-            *(one_line(numbers.quantity(level, event.unit, spread)) for level in (change.before, change.after)),
-            one_line(_ratio(change.ratio)),
-            one_line(f"{_ratio(change.low)} to {_ratio(change.high)}"),
-            one_line(f"{event.good.hash[:8]}..{event.changed.hash[:8]}"),
-            one_line(_blame(event)),
-            style="red" if change.kind == change_points.STEP and change.ratio > 1 else None,
-        )
-    return table
-
-
-def _blame(event: Event) -> str:
-    """Whose change it is: the commit, or the likeliest of several."""
-    if event.between == 1:
-        return event.likely.subject
-    among = f"{event.between} commits" + (f", {event.unbuilt} not built" if event.unbuilt else "")
-    return (
-        among
-        if event.change.kind == change_points.DRIFT
-        else f"{among}; likeliest {event.likely.hash[:8]} {event.likely.subject}"
-    )
-
-
-def _ratio(value: float) -> str:
-    return f"{numbers.significant(value, 3)}x"
-
-
-def _summary(found: History) -> str:
-    kinds = Counter(event.change.kind for event in found.events)
-    slower = sum(event.change.kind == change_points.STEP and event.change.ratio > 1 for event in found.events)
-    parts = [f"{_count(kinds[change_points.STEP], 'change')} ({slower} slower, {kinds[change_points.STEP] - slower} faster)"]
-    if kinds[change_points.DRIFT]:
-        parts.append(f"{kinds[change_points.DRIFT]} drifted")
-    if kinds[change_points.ALONE]:
-        parts.append(f"{kinds[change_points.ALONE]} at one commit alone")
-    if found.passed:
-        parts.append(f"{_count(found.passed, 'older single commit')} passed over")
-    return ", ".join(parts)
-
-
-def _count(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"

@@ -10,6 +10,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import click
 
 from convbench.asv import files
 from convbench.common import atomic_write, untrusted
+from convbench.common.cells import Cell
 from convbench.common.untrusted import Unreadable
 
 COMPRESSED = ".gz"
@@ -30,6 +32,15 @@ def path(results: Path) -> Path:
     return results.with_name(f"{results.stem}{ENDING}")
 
 
+def keep_versions(versions: Mapping[str, str], results: Path) -> None:
+    """Add to the side file of a results file what its cells were measured with, unless that is what it says already.
+
+    Raises ClickException where that cannot be written.
+    """
+    if versions and read_all(results).versions != versions:
+        append([{"versions": dict(versions)}], path(results))
+
+
 def keep(side: Path, results: Path) -> None:
     """Add the lines of a run to the side file of a results file, but for samples, which asv's own file has.
 
@@ -39,13 +50,44 @@ def keep(side: Path, results: Path) -> None:
     append(({key: value for key, value in line.items() if key != "samples"} for line in whole), path(results))
 
 
-def read(path: Path) -> dict[tuple[str, tuple[str, ...]], dict[str, Any]]:
-    """The line that counts for each cell, by benchmark and parameters; a line cut short by a crash is passed over.
+@dataclass(frozen=True)
+class Lines:
+    """cells: the line that counts for each, by benchmark and parameters. versions: of what they were measured with."""
+
+    cells: dict[Cell, dict[str, Any]]
+    versions: dict[str, str]
+
+
+def read_all(results: Path) -> Lines:
+    """What lies beside a results file, as far as it can be read."""
+    try:
+        beside = path(results)
+        return Lines(read(beside), _versions(beside))
+    except Unreadable as error:
+        untrusted.warn(error)
+        return Lines({}, {})
+
+
+def _versions(path: Path) -> dict[str, str]:
+    """The last line of a side file that is of an environment, and of no cell."""
+    found = {}
+    for line in json_lines(path):
+        if isinstance(line, dict) and "benchmark" not in line and _is_texts(line.get("versions")):
+            found = line["versions"]
+    return found
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(text, str) for text in value.values())
+
+
+def read(path: Path) -> dict[Cell, dict[str, Any]]:
+    """The line that counts for each cell; a line cut short by a crash is passed over.
 
     That is the last one, but a failure counts before whatever else the same run says of the cell: an answer that is wrong
     in one process of two is wrong. Raises Unreadable where a file is there and cannot be read at all.
     """
-    lines: dict[tuple[str, tuple[str, ...]], dict[str, Any]] = {}
+    lines: dict[Cell, dict[str, Any]] = {}
     for line in json_lines(path):
         if not _is_sound(line):
             continue

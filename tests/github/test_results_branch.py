@@ -213,7 +213,7 @@ def test_without_a_branch_of_results_there_is_nothing_to_add(remote, tmp_path):
 
 def test_both_jobs_know_the_same_names_of_results():
     scripts = [
-        step["run"] for job in ("weekly.measure", "weekly.keep") for step in steps(job) if "machine=" in step.get("run", "")
+        step["run"] for job in ("weekly.measure", "weekly.keep") for step in steps(job) if "machine='" in step.get("run", "")
     ]
     (first,), (second,) = (re.findall(r"^ *machine=(?:.*\n)*?.*results=.*$", script, re.MULTILINE) for script in scripts)
     assert textwrap.dedent(first) == textwrap.dedent(second)

@@ -93,6 +93,7 @@ def test_a_job_ends_by_itself_and_takes_the_least_rights(name):
         "unaccept.unaccept": {"pull-requests"},
         "weekly.dashboard": {"pages", "id-token"},
         "weekly.keep": {"contents"},
+        "weekly.tell": {"issues"},
         "release.publish": {"id-token"},
     }
     job = JOBS[name]

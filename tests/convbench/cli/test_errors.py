@@ -204,7 +204,7 @@ def test_a_results_file_of_this_commit_that_is_broken(project, monkeypatch):
     def build(workspace, commit):
         (workspace.folder / "benchmarks.json").write_text((project / "results" / "benchmarks.json").read_text())
         (workspace.private / "machine.json").write_text("{}")
-        return built_commit.BuiltCommit(commit, results.benchmarks(workspace.folder), [{"env_name": "env"}])
+        return built_commit.BuiltCommit(commit, results.benchmarks(workspace.folder), [{"env_name": "env", "versions": {}}])
 
     monkeypatch.setattr(built_commit, "build", build)
     monkeypatch.setattr(machine, "name", lambda: "box")

@@ -118,7 +118,7 @@ FORKS = """
 import json, os, sys
 from convbench.__main__ import main
 from convbench.cli import main as cli
-from convbench.stored import compare, export, history, table
+from convbench.stored import compare, export, history_formats, table
 
 for number, command in enumerate(json.loads(sys.argv[1])):
     if child := os.fork():

@@ -146,6 +146,15 @@ def test_a_project_that_does_not_build_is_one_sentence(folder):
 
 
 @pytest.mark.slow
+def test_the_side_file_says_what_a_suite_that_is_not_ours_was_measured_with(story):
+    (path,) = story.folder.glob(f"results/*/*{side_lines.ENDING}")
+    lines = [json.loads(line) for line in compressed.read_text(path).splitlines()]
+    (kept,) = [line["versions"] for line in lines if "benchmark" not in line]
+    assert {"python", "asv_runner"} <= kept.keys()
+    assert kept["python"].count(".") == 2
+
+
+@pytest.mark.slow
 def test_the_machine_is_named_by_its_processor_and_not_by_its_host(story):
     (machine,) = [path.parent for path in Path(story.folder, "results").glob("*/machine.json")]
     facts = json.loads((machine / "machine.json").read_text())

@@ -1,6 +1,7 @@
 """What is told of stored results: which series changed, and where."""
 
 import contextlib
+import dataclasses
 import io
 import json
 import math
@@ -15,7 +16,7 @@ from published import Published, benchmark
 from rich.console import Console
 
 from convbench.cli.main import main
-from convbench.stored import change_points, history
+from convbench.stored import change_points, history, history_formats
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "history.txt"
 NAN = math.nan
@@ -201,16 +202,117 @@ def test_results_that_head_does_not_descend_from(project):
         strange.unlink()
 
 
+# What fails, and what was measured differently
+
+
+def measured(folder, factors, versions=(), own=(), facts=None):
+    """A commit for each factor that a cell was slower by; versions, own: by place, of the environment and of the cell."""
+    made = Published(folder / "p", {TIMES: benchmark(TIMES, NAMES[:2])})
+    random = np.random.default_rng(5)
+    for place, factor in enumerate(factors):
+        times = 0.05 * np.exp(random.normal(0, 0.005, 2)) * [1, factor]
+        lines = [{"versions": versions[place]}] if versions else []
+        cell = {"benchmark": TIMES, "params": ["'cpu.torch'"], "status": "ok"}
+        made.add(
+            {TIMES: times.tolist()},
+            lines=lines + ([cell | {"versions": own[place]}] if own else []),
+            message=f"commit {place}",
+        )
+        if facts:
+            content = json.loads(made.path.read_text())
+            made.path.write_text(json.dumps(content | {"params": content["params"] | facts}))
+    return made
+
+
+SLOWED = [1, 1, 1, 1.2, 1.2, 1.2, 1.2]
+BACK = [1, 1, 1, 1.2, 1.2, 1.2, 1.2, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("factors", "status"),
+    [
+        (SLOWED, 1),
+        ([1.2] * 4 + [1] * 4, 0),
+        (BACK, 0),
+        ([1] * 4 + [1.5] * 4 + [1.2] * 4, 1),
+        ([1.2] * 4 + [1] * 4 + [1.2] * 4, 0),
+        ([1] * 6, 0),
+        ([1] * 5 + [1.2], 0),  # one commit alone
+    ],
+)
+def test_fail_asks_whether_a_cell_is_slower_now(tmp_path, factors, status):
+    made = measured(tmp_path, factors)
+    file = tmp_path / "issue.md"
+    root = made.sample.git("rev-list", "--max-parents=0", "HEAD")
+    done = run(made, "--since", root, "--fail", "--markdown", str(file))
+    assert (done.exit_code, done.stderr) == (status, "")
+    assert file.read_text().startswith(f"{status} cell{'s' * (status != 1)} slower on <code>box</code>")
+
+
+def test_fail_looks_no_further_back_than_it_is_told(tmp_path):
+    made = measured(tmp_path, [1] * 4 + [1.2] * 6)
+    assert run(made, "--since", "HEAD~4", "--fail").exit_code == 0
+    assert run(made, "--since", "HEAD~9").exit_code == 0
+    assert run(made, "--since", "HEAD~9", "--fail").exit_code == 1
+
+
+def test_a_mistake_does_not_pass_for_a_regression(project):
+    assert run(project, "--since", "nonsense", "--fail").exit_code == 2
+
+
+def by_place(name, *values):
+    """The third commit is the last before the step."""
+    return [{name: values[place > 2]} for place in range(len(SLOWED))]
+
+
+@pytest.mark.parametrize(
+    ("more", "versions"),
+    [
+        ({"versions": by_place("asv_runner", "0.2.1", "0.3.2")}, {"asv_runner": ["0.2.1", "0.3.2"]}),
+        ({"versions": by_place("python", "3.11.7", "3.11.9")}, {"python": ["3.11.7", "3.11.9"]}),
+        ({"versions": by_place("numpy", "2.3", "2.4"), "facts": {"pip+numpy": ""}}, {"numpy": ["2.3", "2.4"]}),
+        ({"own": by_place("asv_runner", "0.2.1", "0.3.2")}, {"asv_runner": ["0.2.1", "0.3.2"]}),
+        ({"versions": by_place("numpy", "2.3", "2.4")}, {}),  # not what the suite pins
+        ({"versions": by_place("python", "3.11", "3.11")}, {}),
+        ({"versions": [{"python": "3.11"}] * 3 + [{}] * 4}, {}),  # not known of both
+    ],
+)
+def test_a_step_at_another_version_is_measured_differently_and_no_regression(tmp_path, more, versions):
+    made = measured(tmp_path, SLOWED, **more)
+    (one,) = told(made)["changes"]
+    assert (one["kind"], one["versions"]) == ("differently" if versions else "step", versions)
+    done = run(made, "--fail", "--markdown", str(tmp_path / "issue.md"))
+    assert done.exit_code == (not versions)
+    assert ("measured differently: other versions" in done.stdout) == bool(versions)
+    assert ("Measured differently: other versions" in (tmp_path / "issue.md").read_text()) == bool(versions)
+
+
+def test_what_an_issue_says_means_nothing_to_github():
+    hostile = "a|b`@team #1 <b> https://x [y](z)"
+    events = [event(change_points.STEP, (7, 6, 7, 1e-3, 1.2e-3), (f"{hostile}{number}",)) for number in range(60)]
+    events.append(event(change_points.STEP, (9, 8, 9, 1.0, 1.5), ("n",), versions={hostile: (hostile, "2")}))
+    found = dataclasses.replace(made(), events=tuple(events), machine=hostile)
+    said = history_formats.as_markdown(found)
+    for sign in ("@", " #", "<b>", "https:", "]("):
+        assert sign not in said
+    assert "and 10 more" in said
+    rows = [line for line in said.splitlines() if line.startswith("| <code>")]
+    assert len(rows) == 51
+    assert {line.count("|") for line in rows} == {7}
+    long = [event(change_points.STEP, (7, 6, 7, 1e-3, 1.2e-3), ("x" * 5000,)) for _ in range(60)]
+    assert len(history_formats.as_markdown(dataclasses.replace(made(), events=tuple(long)))) < 65_536
+
+
 # The report
 
 
-def event(kind, change, params, between=1, unbuilt=0, environment="env", noise=0.01):
+def event(kind, change, params, between=1, unbuilt=0, environment="env", noise=0.01, versions=None):
     commits = [history.Commit(f"{n:08d}".ljust(40, "a"), f"Subject of commit {n}") for n in range(20)]
     where = commits[change[1]], commits[change[2]], commits[change[0]], between, unbuilt
     before, after = change[3:]
     ratio = after / before
     found = change_points.Change(kind, change[0] - 1, *change[:3], before, after, ratio, ratio * 0.98, ratio * 1.02, 1e-9)
-    return history.Event("conv2d.Layers.time_conv2d", params, environment, "seconds", noise, found, *where)
+    return history.Event("conv2d.Layers.time_conv2d", params, environment, "seconds", noise, found, *where, versions or {})
 
 
 def made():
@@ -218,6 +320,7 @@ def made():
         event(change_points.STEP, (7, 6, 7, 1e-3, 1.2e-3), ("'cpu.shift'", "'a'")),
         event(change_points.STEP, (7, 5, 7, 1e-6, 1.1e-6), ("'cpu.shift'", "'[red]b[/red]'"), 2, 1, "other"),
         event(change_points.STEP, (9, 8, 9, 1.0, 0.5), ("'cpu.torch'", "'a'"), noise=0.2),
+        event(change_points.STEP, (9, 8, 9, 1.0, 1.5), ("'cpu.new'", "'a'"), versions={"asv_runner": ("0.2.1", "0.3.2")}),
         event(change_points.DRIFT, (10, 0, 11, 1e-3, 1.05e-3), ("'cpu.torch'", "'b'"), 11),
         event(change_points.ALONE, (11, 10, 11, 1e-3, 1.5e-3), ("'im2col.strided'", "'b'")),
     )
@@ -231,7 +334,7 @@ def test_the_report_looks_as_before():
     now = ""
     for width in (160, 90):
         out = io.StringIO()
-        history.show(made(), Console(file=out, width=width, color_system=None))
+        history_formats.show(made(), Console(file=out, width=width, color_system=None))
         now += f"=== {width} characters\n" + "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
     if os.environ.get("UPDATE_GOLDEN"):
         GOLDEN.write_text(now, encoding="utf-8")

@@ -86,3 +86,26 @@ def test_lines_are_added_through_no_link(tmp_path):
 
 def test_no_side_file_no_lines(tmp_path):
     assert side_lines.read(tmp_path / "none.jsonl") == {}
+
+
+def test_the_versions_of_an_environment_are_kept_once_and_are_no_cell(tmp_path):
+    results = tmp_path / "0-env.json"
+    for versions in ({"python": "3.11.7"}, {"python": "3.11.7"}, {"python": "3.11.9"}, {}):
+        side_lines.keep_versions(versions, results)
+    lines = compressed.read_text(side_lines.path(results)).splitlines()
+    assert list(map(json.loads, lines)) == [{"versions": {"python": "3.11.7"}}, {"versions": {"python": "3.11.9"}}]
+    assert side_lines.read_all(results) == side_lines.Lines({}, {"python": "3.11.9"})
+
+
+@pytest.mark.parametrize("line", ['{"versions": {"python": 3}}', '{"versions": ["python"]}', "[]", '{"versions": {"a": "b"'])
+def test_versions_of_another_shape_are_none(tmp_path, line):
+    results = tmp_path / "0-env.json"
+    compressed.write_text(side_lines.path(results), line)
+    assert side_lines.read_all(results).versions == {}
+
+
+def test_a_side_file_that_cannot_be_read_has_no_versions(tmp_path, capsys):
+    results = tmp_path / "0-env.json"
+    side_lines.path(results).write_bytes(b"no gzip")
+    assert side_lines.read_all(results) == side_lines.Lines({}, {})
+    assert "0-env.cells.jsonl.gz" in capsys.readouterr().err

@@ -1,0 +1,20 @@
+"""Text of others in Markdown, in which nothing of it means anything."""
+
+from __future__ import annotations
+
+import re
+
+from convbench.common.terminal import line
+
+# The last two are of links without any markup.
+SPECIAL = re.compile(r"[\\`*_{}\[\]<>|#@&~]|:(?=//)|(?<=www)\.")
+
+
+def escaped(text: str) -> str:
+    """Text that Markdown, HTML and GitHub leave alone."""
+    return SPECIAL.sub(lambda found: f"&#{ord(found[0])};", line(" ".join(text.split())))
+
+
+def code(text: str) -> str:
+    """The same as code."""
+    return f"<code>{escaped(text)}</code>"
