@@ -10,6 +10,7 @@ the list is asv's own, FOLDER/benchmarks.json.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from asv.util import ProcessError, UserError
 from convbench.asv import isolated
 
 OUTCOME = "build.json"
+PINNED = re.compile(r"([A-Za-z0-9][\w.-]*)==")
 # Run in the environment, of whose files' names only what is pinned is a part.
 VERSIONS = """
 import json, platform, sys
@@ -75,16 +77,20 @@ def build(configuration: str, commit: str) -> dict:
             "requirements": one.requirements,
             "env_vars": one.env_vars,
             "date": date,
-            "versions": {} if unbuilt else _versions(one),
+            "versions": {} if unbuilt else _versions(one, conf.install_command or []),
         }
         for one in environments
     ]
     return {"environments": about, "reason": reasons[0] if unbuilt else None}
 
 
-def _versions(environment) -> dict[str, str]:
-    """The versions of Python, asv_runner and what the configuration requires; none where the environment cannot tell."""
+def _versions(environment, commands: list[str]) -> dict[str, str]:
+    """The versions of Python, asv_runner and what the configuration requires, or these commands pin.
+
+    None where the environment cannot tell.
+    """
     names = [name.removeprefix("pip+") for name in environment.requirements]
+    names += PINNED.findall(" ".join(commands))
     try:
         return json.loads(environment.run_executable("python", ["-c", VERSIONS, "asv_runner", *names]))
     except (ProcessError, OSError, ValueError):

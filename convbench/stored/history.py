@@ -210,8 +210,10 @@ class _Stored:
             self.lines[path] = side_lines.read_all(path)
         lines = self.lines[path]
         own = lines.cells.get((benchmark, params), {}).get("versions") or {}
+        # A cell may name more than is pinned, as the version of what is measured.
         pinned = {name.removeprefix("pip+") for name in self.facts[environment, place]} | {"python", "asv_runner"}
-        return {name: version for name, version in {**lines.versions, **own}.items() if name in pinned}
+        pinned |= lines.versions.keys()
+        return lines.versions | {name: version for name, version in own.items() if name in pinned}
 
     def series(self, measured: Sequence[int]) -> Iterable[change_points.Series]:
         for key, row in self.values.items():

@@ -270,9 +270,10 @@ def by_place(name, *values):
     [
         ({"versions": by_place("asv_runner", "0.2.1", "0.3.2")}, {"asv_runner": ["0.2.1", "0.3.2"]}),
         ({"versions": by_place("python", "3.11.7", "3.11.9")}, {"python": ["3.11.7", "3.11.9"]}),
-        ({"versions": by_place("numpy", "2.3", "2.4"), "facts": {"pip+numpy": ""}}, {"numpy": ["2.3", "2.4"]}),
+        ({"versions": by_place("numpy", "2.3", "2.4")}, {"numpy": ["2.3", "2.4"]}),
+        ({"own": by_place("numpy", "2.3", "2.4"), "facts": {"pip+numpy": ""}}, {"numpy": ["2.3", "2.4"]}),
         ({"own": by_place("asv_runner", "0.2.1", "0.3.2")}, {"asv_runner": ["0.2.1", "0.3.2"]}),
-        ({"versions": by_place("numpy", "2.3", "2.4")}, {}),  # not what the suite pins
+        ({"own": by_place("numpy", "2.3", "2.4")}, {}),  # not what the suite pins
         ({"versions": by_place("python", "3.11", "3.11")}, {}),
         ({"versions": [{"python": "3.11"}] * 3 + [{}] * 4}, {}),  # not known of both
     ],
