@@ -27,8 +27,8 @@ def main(question: dict) -> None:
     """Install the question's commits, {name: hash}; write {"python", "variables", "environment", "others"} to the outcome.
 
     python, variables: by name, the interpreter, and what asv sets for a benchmark of that commit. others: environments that
-    nothing is installed in. While a commit is being built, the outcome is {"building": name}; {"refused": sentence} where no
-    environment can be made.
+    nothing is installed in. While a commit is being built, the outcome is {"building": name}, and with "reason" where asv has
+    words for what failed; {"refused": sentence} where no environment can be made.
     """
     outcome = Path(question["outcome"])
     conf = load(question["configuration"])
@@ -137,7 +137,10 @@ if __name__ == "__main__":
     try:
         main(json.loads(sys.argv[1]))
     except (UserError, environment.EnvironmentUnavailable) as error:
-        sys.exit(" ".join(str(error).split()))
+        outcome = Path(json.loads(sys.argv[1])["outcome"])
+        known = json.loads(outcome.read_text(encoding="utf-8")) if outcome.is_file() else {}
+        outcome.write_text(json.dumps({**known, "reason": " ".join(str(error).split())}), encoding="utf-8")
+        sys.exit(1)
     except ProcessError as error:  # its own words are the last that the log has, not ours
         print("\n".join(last_words(error)))
         sys.exit(f"status {error.retcode} of {' '.join(error.args)}")

@@ -85,7 +85,7 @@ def build(project: Project, commits: dict[str, str], work: Path, wanted: Wanted 
     if "refused" in answer:
         raise Usage(answer["refused"])
     if process.returncode or "python" not in answer:
-        reason = "; ".join(filter(None, (build_log.cause(log), build_log.tail(log))))
+        reason = answer.get("reason") or "; ".join(filter(None, (build_log.cause(log), build_log.tail(log))))
         side = answer.get("building", "environment")  # which is made before either side is built
         raise caused_by(side, f"the {side} does not build: {reason} (all of it in {os.path.relpath(log)})")
     own, where = (project.in_checkout(project.benchmarks, work / side / "checkout") for side in SIDES)
