@@ -4,9 +4,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help bench bench-full bench-gpu bench-gpu-full device wheelhouse device-bundle distributions dashboard speed tune gate-proof test test-all proofs fuzz profiled lint smoke overhead clean
+.PHONY: help install bench bench-full bench-gpu bench-gpu-full device wheelhouse device-bundle distributions dashboard speed tune gate-proof test test-all proofs fuzz profiled docs lint smoke overhead clean
 
 help:
+	@echo "make install     the kernels and all libraries into .venv, as convbench try and tests need them"
 	@echo "make bench       install, measure a short selection for HEAD, publish, print the table (nine to sixteen minutes)"
 	@echo "make bench-full  the same for every cell; prints its estimate first"
 	@echo "make bench-gpu   a short selection for a machine with a CUDA device, over the libraries that are installed there: no network needed"
@@ -24,30 +25,47 @@ help:
 	@echo "make proofs   the proofs that take minutes each"
 	@echo "make fuzz        damaged files and odd convolutions for MINUTES=10, beginning with SEED=0, kernels under sanitizers"
 	@echo "make profiled    compile the kernels for profilers, into an environment of its own: docs/profile.md says how to use it"
+	@echo "make docs        the documentation as a site, in build/site, every link checked"
 	@echo "make lint        ruff and mypy"
 	@echo "make smoke       every kind of class with one implementation, built, checked and published"
 	@echo "make overhead    what a cell costs beside the calls it times"
 	@echo "make clean       remove everything that was installed or built here; results stay"
 
-# Installed editable: a changed file is used at once, and a changed Cython file is compiled when it is next imported, by the
-# compiler named here in full, so that nobody has to activate the environment for that.
-$(VENV)/installed: pyproject.toml convbench/pyproject.toml meson.build meson.options
+# The requirements of an extra of pyproject.toml, a line each.
+define EXTRA
+import sys, tomllib
+print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"][sys.argv[1]], sep="\n")
+endef
+export EXTRA
+
+# What measuring needs: the tool and asv. What is measured is built into an environment of asv's own.
+$(VENV)/tool: pyproject.toml convbench/pyproject.toml
 	@command -v $(firstword $(CC)) >/dev/null || { echo "no C compiler: the Cython kernels need $(CC); install one (Debian: apt-get install gcc) or name it with CC="; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or later is needed; name it with PYTHON="; exit 1; }
-	@echo "installing into $(VENV) (about a minute, most of it torch)"
+	@echo "installing the tool into $(VENV) (under a minute)"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet "meson-python>=0.18" "meson>=1.4" ninja "Cython==3.3.1" "numpy==2.4.6" "setuptools>=77"
-	PATH="$(CURDIR)/$(BIN):$$PATH" CYTHON="$(CURDIR)/$(BIN)/cython" PYTHONWARNINGS=ignore::UserWarning \
-		$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[bench,libraries,test]' --editable './convbench[export,page,profile]'
+	$(BIN)/python -c "$$EXTRA" bench > $(VENV)/bench.txt
+	$(BIN)/python -m pip install --quiet --requirement $(VENV)/bench.txt --editable './convbench[export,page,profile]'
 	@touch $@
 
-bench: $(VENV)/installed
+# Installed editable: a changed file is used at once, and a changed Cython file is compiled when it is next imported, by the
+# compiler named here in full, so that the environment need not be activated for that.
+$(VENV)/installed: $(VENV)/tool meson.build meson.options
+	@echo "installing what is measured into $(VENV) (three minutes: torch, and compiling)"
+	$(BIN)/python -m pip install --quiet "meson-python>=0.18" "meson>=1.4" ninja "Cython==3.3.1" "numpy==2.4.6"
+	PATH="$(CURDIR)/$(BIN):$$PATH" CYTHON="$(CURDIR)/$(BIN)/cython" PYTHONWARNINGS=ignore::UserWarning \
+		$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[bench,libraries,test]'
+	@touch $@
+
+install: $(VENV)/installed
+
+bench: $(VENV)/tool
 	@status=0; $(BIN)/convbench run --quick || status=$$?; \
 	$(BIN)/asv publish --no-pull && $(BIN)/convbench table --commit HEAD || status=$$?; \
 	echo "dashboard: html/index.html; see it with: $(BIN)/convbench dashboard"; exit $$status
 
-bench-full: $(VENV)/installed
+bench-full: $(VENV)/tool
 	@status=0; $(BIN)/convbench run || status=$$?; \
 	$(BIN)/asv publish --no-pull && $(BIN)/convbench table --commit HEAD || status=$$?; exit $$status
 
@@ -140,7 +158,7 @@ bench-gpu-full: device $(GPU_VENV)/installed
 	@status=0; $(RUN_GPU) --implementation 'gpu.*' --implementation im2col.cupy --bench '^(?!ceilings\.)' || status=$$?; \
 	$(TABLE_GPU) || status=$$?; exit $$status
 
-dashboard: $(VENV)/installed
+dashboard: $(VENV)/tool
 	@$(BIN)/convbench dashboard
 
 speed: $(VENV)/installed
@@ -151,6 +169,10 @@ tune: $(VENV)/installed
 
 gate-proof: $(VENV)/installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" PYTHONPATH=tests/helpers $(BIN)/python tests/proofs/gate_proof.py
+
+docs: $(VENV)/installed
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "build/site/index.html"
 
 # Several files at a time, one more than there are cores since many wait for processes, but for what compares times. What was changed in a Cython file is compiled before, once.
 test: SELECTED = not proof and not slow

@@ -19,4 +19,4 @@ class Layers(_Cells):
         **{f"{name}/{title}": problem for name in SETS for title, problem in load_set(name).items()},
         **named("n1c64h56w56k64r3s3p1", "n100c1h28w28k32r4s4t2p1"),
     }
-    quick = ("dcgan/n16c64h32w32k128r4s4t2p1", "unet/n1c128h200w200k256r2s2t2", "n100c1h28w28k32r4s4t2p1")
+    quick = ("dcgan/n16c64h32w32k128r4s4t2p1",)

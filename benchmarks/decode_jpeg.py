@@ -16,7 +16,7 @@ class Scale(_Cells):
     operation = "decode_jpeg"
     axis = "scale"
     problems = {scale: Pictures.whole(1, 1080, 1920, scale) for scale in (1, 2, 4, 8)}
-    quick = (1, 4)
+    quick = (1,)
 
 
 class Region(_Cells):
@@ -35,7 +35,6 @@ class Batch(_Cells):
     axis = "batch"
     problems = {n: Pictures.whole(n, 480, 640) for n in (1, 4, 16)}
     further = {"workers": (1, 2, 4)}
-    quick = (4,)
 
     def setup(self, implementation, value, workers):
         problem = replace(self.problems[value], workers=workers)

@@ -14,7 +14,6 @@ class Batch(_Cells):
     operation = "preprocess"
     axis = "batch"
     problems = {n: Frames(n, 480, 640, 120, 160, 128) for n in (1, 4, 16)}
-    quick = (4,)
 
 
 class Region(_Cells):

@@ -44,7 +44,8 @@ MAX_NAME = 200  # characters of a cell's name that are shown
 MAX_ROWS = 100  # cells that are shown
 MAX_TABLE = 60_000  # characters; GitHub takes 65536 for all of a comment
 
-VERDICTS = ("broken", "regressed", "not measured", "unstable", "ambiguous", "improved", "new", "gone", "same", "skipped")
+VERDICTS = ("broken", "regressed", "not measured", "not reached", "unstable")
+VERDICTS += ("ambiguous", "improved", "new", "gone", "same", "skipped")
 STATUS = {
     0: "passes",
     1: "fails: cells have regressed",
@@ -230,6 +231,8 @@ CELL = record(
 REPORT = record(
     # A base from before these came writes none of them.
     *((name, many(text)) for name in ("other_environments", "differences")),
+    *((name, setting) for name in ("schema", "version", "shard", "partial")),
+    ("smallest", mapping(NUMBER)),
     *((name, optional(text)) for name in ("compared", "traceback", "proposal_error")),
     ("proposed", many(record(cell=text, reason=text))),
     **dict.fromkeys(("base", "head", "summary"), text),

@@ -3,20 +3,35 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 
 from convbench.cli import errors, options, output
 from convbench.common.selection import Selection
 
+MAX_SHARDS = 1000
+
+
+def _shard(_context, parameter, text: str | None) -> tuple[int, int] | None:
+    """A shard's number and how many there are. Raises BadParameter for anything else."""
+    if text is None:
+        return None
+    place, _, count = text.partition("/")
+    if not (place.isdecimal() and count.isdecimal() and 1 <= int(place) <= int(count) <= MAX_SHARDS):
+        raise click.BadParameter(f"{text!r} is no shard, such as 2/5", param=parameter)
+    return int(place), int(count)
+
 
 @click.command("gate")
-@click.argument("base", required=False)
-@click.argument("head", required=False)
+@click.argument("sides", metavar="[BASE] [HEAD]", nargs=-1)
 @options.BENCH
 @options.IMPLEMENTATION
 @click.option("--quick", is_flag=True, help="The suite's short selection of problems.")
 @click.option("--budget", type=click.FloatRange(0, min_open=True), metavar="MINUTES", help="For measuring alone.")
+@click.option("--shard", metavar="K/N", callback=_shard, help="Measure every Nth cell from the Kth on, as 2/5.")
+@click.option("--merge", is_flag=True, help="Judge the JSON reports of all shards, named in place of BASE and HEAD, as one.")
+@click.option("--partial", is_flag=True, help="Pass although the budget was too short for some cells.")
 @click.option("--accept", "accepted", multiple=True, metavar="CELL", help="A cell, or a glob, that may be slower.")
 @click.option("--reason", metavar="TEXT", help="Why what --accept names may be slower.")
 @click.option("--accept-file", type=options.FILE, metavar="FILE", help="Read in place of the head's convbench-accept.toml.")
@@ -30,12 +45,14 @@ from convbench.common.selection import Selection
 @click.option("--python", metavar="VERSION", help="As asv's: a Python for the configured kind of environment.")
 @click.option("--launch-method", type=click.Choice(["auto", "spawn", "forkserver"]), help="As asv's.")
 def command(
-    base,
-    head,
+    sides,
     bench,
     implementation,
     quick,
     budget,
+    shard,
+    merge,
+    partial,
     accepted,
     reason,
     accept_file,
@@ -67,12 +84,16 @@ def command(
 
     if bool(accepted) != bool(reason):
         raise click.UsageError("--accept and --reason belong together: what may be slower, and why")
+    if merge and (not sides or shard or dirty or installed or self_test):
+        raise click.UsageError("--merge takes the shards' reports, as convbench gate --merge *.json, and measures nothing")
+    if len(sides) > 2 and not merge:
+        raise click.UsageError(f"BASE and HEAD are two, and {len(sides)} are named")
+    base, head = (*sides, None, None)[:2]
     if dirty + installed + self_test > 1:
         raise click.UsageError("--dirty, --installed and --self-test exclude each other")
     if dirty and head:
         raise click.UsageError("--dirty takes the working tree in place of HEAD: name BASE alone, or nothing")
     with errors.mistakes_end_with_2():
-        here = project.find(config)
         seconds = None if budget is None else 60 * budget
         acceptances = tuple(Acceptance(cell, reason, "--accept") for cell in accepted)
         request = pipeline.Request(
@@ -86,7 +107,14 @@ def command(
             accept_file,
             Wanted((*environments, *([f":{python}"] if python else [])), launch_method),
             Kind.INSTALLED if installed else Kind.DIRTY if dirty else Kind.COMMITS,
+            partial,
+            shard,
         )
+        if merge:
+            found = pipeline.merged([Path(side) for side in sides], request)
+            formats.show(found, output.console(table.ENDLESS))
+            sys.exit(found.exit_status)
+        here = project.find(config)
         if self_test:
             rates = selftest.run(here, request, output.console())
             selftest.show(rates, output.console())

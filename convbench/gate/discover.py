@@ -20,8 +20,7 @@ from convbench.common.cells import plain
 from convbench.common.selection import Selection, check_names, select
 from convbench.gate.build import SIDES, Built
 from convbench.gate.failures import Failure, Reason, Usage, caused_by
-from convbench.gate.timed_cell import TimedCell
-from convbench.gate.workers import PROGRAM, START_TIMEOUT, environment
+from convbench.gate.workers import PROGRAM, START_TIMEOUT, TimedCell, environment
 
 CACHE_TIMEOUT = 600.0  # seconds for a setup_cache whose suite does not say; asv's own default is a minute for everything
 UNSTABLE = "its parameters differ from process to process, as those of a set do: sort them"
@@ -59,10 +58,13 @@ class Listing(NamedTuple):
     unstable: set[str]
 
 
-def discover(built: Mapping[str, Built], work: Path, selection: Selection, conf: Any) -> Suite:
+def discover(
+    built: Mapping[str, Built], work: Path, selection: Selection, conf: Any, shard: tuple[int, int] | None = None
+) -> Suite:
     """Ask the head's suite with each side's code; run setup_cache on both.
 
-    conf: asv's configuration, of which the thresholds of regressions and the default timeout are used. Raises Failure where a
+    shard: (2, 5) for every fifth cell from the second on, since cells that lie side by side cost alike. conf: asv's
+    configuration, of which the thresholds of regressions and the default timeout are used. Raises Failure where a
     side cannot be listed, and Usage for an implementation that the suite lacks.
     """
     with ThreadPoolExecutor() as pool:  # each waits for a process of its own
@@ -83,6 +85,10 @@ def discover(built: Mapping[str, Built], work: Path, selection: Selection, conf:
             listed.append((name, reason))
         else:
             cells += selected
+    if shard and cells:
+        cells = cells[shard[0] - 1 :: shard[1]]
+        if not cells:
+            raise Usage(f"there are fewer cells than shards: none is left for {shard[0]}/{shard[1]}")
     gone = [cell for cell in cells if cell.benchmark not in head.benchmarks]
     broken: Reasons = {"base": {}, "head": {cell.name: Reason("it cannot be imported any more") for cell in gone}}
     for side in SIDES:

@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from dataclasses import asdict
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from tabulate import tabulate
 from convbench.common import atomic_write, numbers
 from convbench.common.terminal import line, one_line
 from convbench.gate.failures import Failure
-from convbench.gate.report import Kind, Report, Row
+from convbench.gate.report import SCHEMA, Kind, Report, Row
 
 FEW = 3  # cells of one remark that are named
 PROPOSED = "proposed by the head, and not accepted"
@@ -40,12 +41,13 @@ def show(report: Report, console: Console) -> None:
 
     where = f", {report.environment}; not in {', '.join(report.others)}" if report.others else ""
     different = f"; different: {', '.join(report.differences)}" if report.differences else ""
-    tell(f"base {report.label('base')}, head {report.label('head')}, {report.machine['machine']}{where}{different}")
+    left = f"; not reached: {count} of {len(report.rows)} cells" if (count := report.counts["not reached"]) else ""
+    tell(f"base {report.label('base')}, head {report.label('head')}, {report.machine['machine']}{where}{different}{left}")
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for heading, justify in zip(HEADINGS, ("left", "left", "right", "right", "right", "right", "right"), strict=True):
         grid.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
     notable = [row for row in report.rows if row.verdict != "same" or _beside(row)] or report.rows
-    shown = [row for row in notable if row.verdict not in ("skipped", "new", "gone")]
+    shown = [row for row in notable if row.verdict not in ("skipped", "new", "gone", "not reached")]
     for row in shown:
         style = {"broken": "red", "regressed": "red", "improved": "green"}.get(row.verdict)
         grid.add_row(*map(one_line, _fields(row)), style=style)
@@ -112,6 +114,11 @@ def _remarks(row: Row) -> list[str]:
 def as_json(report: Report) -> dict[str, Any]:
     """The report as one object; numbers that are not finite as null."""
     content = {
+        "schema": SCHEMA,
+        "version": version("convbench"),
+        "shard": report.shard,
+        "partial": report.partial,
+        "smallest": dict(report.smallest),
         "base": report.base,
         "head": report.head,
         "machine": report.machine,
@@ -145,7 +152,7 @@ def as_markdown(report: Report) -> str:
         parts.append(f"In {_code(report.environment or '')}, and not in {_code(', '.join(report.others))}.")
     if report.failure:
         parts.append(_escape(report.failure.message))
-    notable = [row for row in report.rows if row.verdict not in ("same", "skipped") or _beside(row)]
+    notable = [row for row in report.rows if row.verdict not in ("same", "skipped", "not reached") or _beside(row)]
     if notable:
         parts.append(_table(notable))
         parts.append("\n".join(f"* {_code(names)}: {_escape(text)}" for text, names in _grouped(notable).items()))

@@ -6,6 +6,7 @@ above all) stays for their whole life, so that more samples of one process say n
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ LEVEL = 0.95  # of the intervals, over all cells that are judged together
 # Of the interval that has to lie close to no change: two one-sided tests (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987).
 SAME_LEVEL = 0.95
 SMALLEST = 0.025  # change worth reporting: half the smallest slow-down that the gate promises to find
+VERDICTS = ("regressed", "improved", "same", "ambiguous")
 MIN_ROUNDS = 4  # before anything is judged: with three, one odd round decides
 # Share of the rounds left out at either end. One process in twenty lands badly in memory and is 10 to 50 % off; a mean over
 # ten rounds would carry that, and its interval would be too wide for every verdict.
@@ -61,6 +63,26 @@ def judge(cells: Mapping[str, Sequence[float]], smallest: Mapping[str, float] | 
     picked = int(np.sum(stats.false_discovery_control(p_values) <= 1 - LEVEL))
     level = 1 - (1 - LEVEL) * max(picked, 1) / len(enough)
     return {name: _finding(rounds, level, thresholds[name], picked > 0) for name, rounds in enough.items()}
+
+
+def decide(
+    first: Mapping[str, Sequence[float]],
+    confirming: Mapping[str, Sequence[float]],
+    smallest: Mapping[str, float] | None = None,
+) -> dict[str, Finding]:
+    """What all rounds of a gate say at its end, all cells as one family.
+
+    first, confirming: by cell, the log-ratios of its first rounds, and of those after it came under suspicion. A change
+    has to be found by the confirming rounds; what the first alone find is ambiguous.
+    """
+    enough = {name: rounds for name, rounds in confirming.items() if len(rounds) >= MIN_ROUNDS}
+    found = judge({name: rounds for name, rounds in first.items() if len(rounds) >= MIN_ROUNDS}, smallest)
+    unconfirmed = {
+        name: dataclasses.replace(finding, verdict="ambiguous")
+        for name, finding in found.items()
+        if finding.verdict in ("regressed", "improved") or confirming.get(name)
+    }
+    return found | unconfirmed | judge(enough, smallest)
 
 
 def _finding(rounds: np.ndarray, level: float, threshold: float, changes: bool) -> Finding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from convbench.asv import machine
 from convbench.asv.project import Project
 from convbench.common import faults, interrupts, lock, numbers, progress
 from convbench.common.selection import Selection
-from convbench.gate import build, discover, formats, installed, judge, report, resolve
+from convbench.gate import build, discover, formats, installed, judge, merge, report, resolve
 from convbench.gate.accept import Acceptance
 from convbench.gate.build import Built, Wanted
 from convbench.gate.discover import Suite
@@ -31,7 +31,8 @@ class Request:
 
     base, head: revisions, None for their defaults; or paths, where the kind is what is installed. budget: seconds, None for
     what the cells need. accept_file: read in place of the head's own file of accepted regressions. json, markdown: where
-    reports are written.
+    reports are written. partial: whether it may pass without the cells that there was no time for.
+    shard: (2, 5) for the second fifth of the cells.
     """
 
     base: str | None = None
@@ -44,6 +45,8 @@ class Request:
     accept_file: Path | None = None
     wanted: Wanted = field(default_factory=Wanted)
     kind: Kind = Kind.COMMITS
+    partial: bool = False
+    shard: tuple[int, int] | None = None
 
 
 def run(project: Project, request: Request, console: Console) -> Report:
@@ -60,7 +63,11 @@ def run(project: Project, request: Request, console: Console) -> Report:
         if not path.parent.is_dir():
             raise Usage(f"{path} cannot be written: {path.parent} is no folder")
     start = time.monotonic()
-    found = empty = Report(sides["base"], sides["head"], machine.facts(), _settings(request), kind=request.kind)
+    found = empty = Report(
+        sides["base"], sides["head"], machine.facts(), _settings(request), kind=request.kind, partial=request.partial
+    )
+    if request.shard:
+        empty = found = dataclasses.replace(empty, shard="{}/{}".format(*request.shard))
     try:
         with lock.lock(project.work, project.results), interrupts.termination():
             for found in _reports(project, request, named, empty, console):
@@ -113,6 +120,7 @@ def _reports(
     built, suite = prepare(project, {"base": empty.base, "head": empty.head}, request, console)
     head = built["head"]
     known = dataclasses.replace(empty, listed=suite.listed, environment=head.environment, failure=suite.failure)
+    known = dataclasses.replace(known, smallest=suite.smallest)
     known = dataclasses.replace(known, others=head.others, differences=head.differences)
     if not suite.cells:
         yield known
@@ -137,6 +145,13 @@ def _reports(
         raise
 
 
+def merged(files: Sequence[Path], request: Request) -> Report:
+    """The report of all shards; writes what is asked for. Raises Usage."""
+    found = merge.merge(files)
+    _write(request, found)
+    return found
+
+
 def folder(project: Project) -> Path:
     """Where a gate builds and measures."""
     return project.work / "gate"
@@ -150,7 +165,7 @@ def prepare(project: Project, sides: dict[str, str], request: Request, console: 
         built = installed.ready(project, sides, work)
     else:
         built = build.build(project, sides, work, request.wanted)
-    suite = discover.discover(built, work, request.selection, project.conf)
+    suite = discover.discover(built, work, request.selection, project.conf, request.shard)
     if suite.cells:
         console.print(f"{len(suite.cells)} cells, measured in turn in rounds of fresh processes", highlight=False)
     return built, suite

@@ -6,7 +6,7 @@ import dataclasses
 import enum
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -17,7 +17,21 @@ from convbench.gate.build import SIDES
 from convbench.gate.failures import HEAD_BROKEN, NOT_MEASURED, REGRESSED, Failure
 from convbench.gate.sample import CellState
 
-ORDER = ("broken", "regressed", "not measured", "unstable", "ambiguous", "improved", "new", "gone", "same", "skipped")
+SCHEMA = 2  # of the JSON; 1 had no shards
+MISSING = {"not measured", "unstable", "not reached"}  # verdicts of cells that should have been measured
+ORDER = (
+    "broken",
+    "regressed",
+    "not measured",
+    "not reached",
+    "unstable",
+    "ambiguous",
+    "improved",
+    "new",
+    "gone",
+    "same",
+    "skipped",
+)
 MEANING = {
     0: "passes",
     REGRESSED: "fails: cells have regressed",
@@ -68,7 +82,9 @@ class Report:
     base, head: full hashes, or paths of what is installed. failure: why it cannot pass, beside the verdicts. listed: what is
     not measured and not missing. proposed: entries of the head's file of accepted regressions that accept nothing here, since
     another file was named; proposal_error: why that file could not be read. others: the environments of the configuration in
-    which nothing was measured. differences: Pythons and packages that are not alike on both sides.
+    which nothing was measured. differences: Pythons and packages that are not alike on both sides. partial: it may pass
+    without the cells that it had no time for. shard: which part of the cells it has, as "2/5". smallest: the smallest
+    changes worth reporting, of cells that have one of their own.
     """
 
     base: str
@@ -86,6 +102,9 @@ class Report:
     others: tuple[str, ...] = ()
     kind: Kind = Kind.COMMITS
     differences: tuple[str, ...] = ()
+    partial: bool = False
+    shard: str | None = None
+    smallest: Mapping[str, float] = field(default_factory=dict)
 
     def label(self, side: str) -> str:
         """A side as a reader knows it."""
@@ -106,7 +125,11 @@ class Report:
             return HEAD_BROKEN
         if "regressed" in verdicts:
             return REGRESSED
-        if self.failure or verdicts & {"not measured", "unstable"} or not any(row.rounds for row in self.rows):
+        if (
+            self.failure
+            or verdicts & MISSING - ({"not reached"} if self.partial else set())
+            or not any(row.rounds for row in self.rows)
+        ):
             return NOT_MEASURED
         return 0
 
@@ -127,10 +150,14 @@ class Report:
         return f"{found}; {self.rounds} rounds in {self.seconds:.0f} s. The gate {meaning}."
 
 
+def in_order(found: Sequence[Row]) -> list[Row]:
+    """The cells, worst first."""
+    return sorted(found, key=lambda row: (ORDER.index(row.verdict), -(row.ratio or 0.0), row.name))
+
+
 def rows(states: Sequence[CellState], acceptances: Sequence[Acceptance]) -> list[Row]:
     """The cells, worst first."""
-    found = [_row(state, acceptances) for state in states]
-    return sorted(found, key=lambda row: (ORDER.index(row.verdict), -(row.ratio or 0.0), row.name))
+    return in_order([_row(state, acceptances) for state in states])
 
 
 def _row(state: CellState, acceptances: Sequence[Acceptance]) -> Row:
@@ -154,7 +181,7 @@ def _row(state: CellState, acceptances: Sequence[Acceptance]) -> Row:
         state.trace if state.verdict else None,
         state.answer,
         sorted(state.notes),
-        {name: [round(value, 5) for value in ratios] for name, ratios in log_ratios.items()},
+        {name: list(ratios) for name, ratios in log_ratios.items()},
     )
 
 

@@ -17,10 +17,10 @@ from convbench.gate import answers, judge
 from convbench.gate.build import SIDES, Built
 from convbench.gate.discover import Suite
 from convbench.gate.failures import Reason
-from convbench.gate.timed_cell import TimedCell
-from convbench.gate.workers import Lost, Sampled, Workers
+from convbench.gate.workers import Lost, Sampled, TimedCell, Workers
 
 MAX_ROUNDS = 40  # of a cell, whatever the time: what is undecided then stays so
+OPENING_SHARE = 1 / (judge.MIN_ROUNDS + 1)  # of the time left, for the first round of as many cells as that is enough for
 USUAL_ROUNDS = 15  # of all cells, which the time is enough for without a budget; half of them are hardly ever needed
 MAX_FAILURES = 2  # rounds in which a cell may fail before it is given up: a neighbour on the machine may have killed it once
 
@@ -31,6 +31,7 @@ class CellState:
 
     ratios: log of head over base, a round each; confirming: those of the rounds after it came under suspicion, which
     alone decide. verdict: once decided. suspected: what the first rounds said. trace: the traceback behind the reason.
+    rounds: those in which it was sampled, whatever came of it.
     """
 
     cell: TimedCell
@@ -43,6 +44,7 @@ class CellState:
     finding: judge.Finding | None = None
     failures: dict[str, list[Reason]] = field(default_factory=lambda: {side: [] for side in SIDES})
     trace: str | None = None
+    rounds: int = 0
     answer: str | None = None
     notes: set[str] = field(default_factory=set)
 
@@ -52,12 +54,18 @@ class CellState:
         return self.confirming if self.suspected else self.ratios
 
     @property
+    def is_open(self) -> bool:
+        """Whether it has been sampled, and not as often as any cell has to be before it can be judged."""
+        return self.rounds > 0 and len(self.decisive) < judge.MIN_ROUNDS
+
+    @property
     def unsure(self) -> bool:
         """Whether it is suspected and cannot be judged yet."""
         return self.suspected is not None and len(self.confirming) < judge.MIN_ROUNDS
 
     def add(self, found: Sampled) -> None:
         """Take in what a round has found."""
+        self.rounds += 1
         for side, reason in found.failed.items():
             self.failures[side].append(reason)
         if found.skipped:
@@ -125,6 +133,7 @@ class Sampling:
     slower: Callable[[TimedCell], float] = lambda cell: 0.0
     seed: int = 0
     rounds: int = 0
+    shortest_round: float = 0.0
     started: float = 0.0
     states: dict[str, CellState] = field(init=False)
 
@@ -141,8 +150,10 @@ class Sampling:
         generator = random.Random(self.seed)
         self.started = time.monotonic()
         self._settle()
-        while self.rounds < MAX_ROUNDS and (due := [state for state in self.states.values() if self._is_due(state)]):
+        while due := self._due():
+            begun = time.monotonic()
             yield from self._round(due, generator, work)
+            self.shortest_round = min(self.shortest_round or math.inf, time.monotonic() - begun)
             self.rounds += 1
             self._settle()
             if self.budget is None:
@@ -161,15 +172,27 @@ class Sampling:
 
     def _is_due(self, state: CellState) -> bool:
         """Is the cell to be measured? When the time is up, only what is suspected, until it can be judged."""
-        return state.verdict is None and (state.unsure or self.left() > 0)
+        return state.verdict is None and state.rounds < MAX_ROUNDS and (state.unsure or self.left() > 0)
+
+    def _due(self) -> list[CellState]:
+        """The cells of the next round: those that were begun, then others, and at last those that stay undecided."""
+        due = [state for state in self.states.values() if self._is_due(state)]
+        has_time = self.left() > judge.MIN_ROUNDS * self.shortest_round
+        return [s for s in due if s.is_open] or [s for s in due if not s.rounds and has_time] or [s for s in due if s.rounds]
 
     def _round(self, due: list[CellState], generator: random.Random, work: Path) -> Iterator[None]:
-        """Sample each of the cells once, in workers that those of one number of cores share."""
+        """Sample each of the cells once, in workers that those of one number of cores share.
+
+        Of cells that were never sampled, as many as there is time to judge: what is begun has to come to its end.
+        """
+        until = time.monotonic() + OPENING_SHARE * self.left()
+        begun = 0
         for count in sorted({state.cell.cores for state in due}):
             group = [state for state in due if state.cell.cores == count]
             with Workers(self.built, _last_cores(count), generator) as workers:
                 for state in generator.sample(group, len(group)):
-                    if self._is_due(state):
+                    if self._is_due(state) and (state.rounds or not begun or time.monotonic() < until):
+                        begun += 1
                         state.add(self._sample(workers, state, work))
                     yield
 
@@ -195,11 +218,23 @@ class Sampling:
                     self.states[name].judged(finding)
 
     def _finish(self) -> None:
+        """Give every cell its last verdict: a change by all that was judged together, whenever its own rounds were enough."""
+        states = {name: state for name, state in self.states.items() if state.verdict in (None, *judge.VERDICTS)}
+        first = {name: state.ratios for name, state in states.items()}
+        again = {name: state.confirming for name, state in states.items()}
+        for name, finding in judge.decide(first, again, self.suite.smallest).items():
+            states[name].finding, states[name].verdict = finding, finding.verdict
         for state in self.states.values():
-            if state.verdict is None:
-                state.verdict = "ambiguous" if state.finding else "not measured"
-                if not state.finding:
-                    state.reason = "the time was up before it had enough rounds"
+            if state.verdict is not None:
+                continue
+            failed = next((reasons[-1] for reasons in state.failures.values() if reasons), None)
+            if failed:
+                state.verdict, state.reason, state.trace = "not measured", failed.words, failed.trace
+            else:
+                state.verdict, state.reason = (
+                    "not reached",
+                    "the time was up before it had enough rounds: give more with --budget",
+                )
 
 
 def _log_ratio(found: Sampled) -> float:

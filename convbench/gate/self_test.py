@@ -76,7 +76,7 @@ def _line(rate: Rate) -> str:
 def show(rates: list[Rate], console: Console) -> None:
     """Print the rates."""
     grid = Table(box=None, pad_edge=False, header_style="bold")
-    verdicts = ("regressed", "improved", "same", "ambiguous", "not measured")
+    verdicts = ("regressed", "improved", "same", "ambiguous", "not measured", "not reached")
     for heading in ("slow-down", "cells", *verdicts):
         grid.add_column(heading, justify="right")
     for rate in rates:
@@ -92,5 +92,5 @@ def exit_status(rates: list[Rate]) -> int:
     """As a gate's: 1 where something was called changed that was not, 4 where something was not measured."""
     if any(rate.unchanged["regressed"] + rate.unchanged["improved"] for rate in rates):
         return REGRESSED
-    missing = sum(rate.unchanged["not measured"] + rate.slowed["not measured"] for rate in rates)
+    missing = sum(counts[verdict] for rate in rates for counts in (rate.unchanged, rate.slowed) for verdict in report.MISSING)
     return NOT_MEASURED if missing else 0

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from convbench.common import load
+from convbench.common.cells import spelling
 from convbench.gate.answers import Answer
 from convbench.gate.build import SIDES, Built
 from convbench.gate.failures import Reason
-from convbench.gate.timed_cell import TimedCell
 
 PROGRAM = Path(__file__).with_name("programs") / "worker.py"
 SPAWNED = "each cell loads the suite anew, since loading it starts threads, which a fork would lose"
@@ -36,6 +36,38 @@ MAX_STANDING_SECONDS = 5.0  # of a block for which a coarse clock may say 0
 EXTRA_SECONDS = 5.0  # for an answer, beyond a benchmark's own timeout
 # What tells the pools in a process how many threads to have. All of these are read before a pool starts.
 POOLS = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "NUMBA", "RAYON", "VECLIB_MAXIMUM")
+
+
+@dataclass(frozen=True)
+class TimedCell:
+    """One combination of a benchmark's parameters, and how it is run.
+
+    places: by side, the number of the combination among that side's own, by which asv_runner addresses it. Parameters may
+    come from the code that is measured: what one side alone has, has a place there alone. timeout: seconds for any answer.
+    cores: how many it runs on. home: the name of a folder on each side, of which it runs in a copy: that of its setup_cache,
+    if it has one.
+    """
+
+    benchmark: str
+    params: tuple[str, ...]
+    places: Mapping[str, int]
+    timeout: float
+    sample_time: float
+    cores: int
+    home: Path
+
+    @property
+    def name(self) -> str:
+        """As `--bench` has it: name(parameters)."""
+        return spelling((self.benchmark, self.params))
+
+    def id(self, side: str) -> str:
+        """As asv_runner has it on a side."""
+        return f"{self.benchmark}-{self.places[side]}" if self.params else self.benchmark
+
+    def folder(self, side: str) -> Path:
+        """Where it runs on a side."""
+        return self.home.parent / side / self.home.name
 
 
 class Lost(Exception):

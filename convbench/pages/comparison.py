@@ -13,7 +13,7 @@ from markupsafe import Markup
 from convbench.pages import content_policy
 
 HERE = Path(__file__).parent
-SCRIPTS = ("state.js", "table.js", "figures.js", "start.js")
+SCRIPTS = ("state.js", "table.js", "summary.js", "figures.js", "start.js")
 # asv's list of pages: the entry that ours is put behind.
 ENTRY = re.compile(r'<li id="nav-li-regressions">.*?</li>', re.DOTALL)
 

@@ -28,6 +28,7 @@ from convbench.stored import results, roofline
 # Of a picture of the gallery; a pixel is three bytes while it is read.
 MAX_PICTURE_BYTES = 64 << 20
 MAX_PIXELS = 40_000_000
+MAX_SHORT = 3  # problems of a benchmark in the summary
 MAX_RUNS = 3  # commits of each machine and environment that the page has: those measured last
 # What a run's cells carry over as they are, beside what is written for people.
 NUMBERS = ("value", "q25", "q75", "threads", "speedup", "effective_gflops", "percent_of_limit", "relative_l2")
@@ -102,20 +103,22 @@ def _raw(entry: dict[str, Any]) -> list[str]:
 def _benchmark(name: str, entry: dict[str, Any], names: list[str]) -> dict[str, Any]:
     """A benchmark with its rows: the combinations of all parameters but the implementation, whose place is remembered.
 
-    numbers: for each of these parameters what its values stand for on an axis, null where they are no numbers. raw: how asv
-    writes an implementation, by its index in names.
+    short: the rows of the suite's short selection. numbers: for each of these parameters what its values stand for on an
+    axis, null where they are no numbers. raw: how asv writes an implementation, by its index in names.
     """
     place = entry["param_names"].index("implementation")
     values = [list(map(str, listed)) for listed in entry["params"]]
     others = [i for i in range(len(values)) if i != place]
     axis, problems = entry.get("axis"), entry.get("problems", {})
-    rows = []
+    rows: list[dict[str, Any]] = []
+    in_short: list[bool] = []
     for raw in itertools.product(*(values[i] for i in others)):
         named = dict(zip((entry["param_names"][i] for i in others), raw, strict=True))
         problem = problems.get(named.get(axis, ""), {})
         facts = {key: problem.get(key) for key in ("label", "dtype")}
         facts |= {key: _number(problem.get(key)) for key in ("flops", "bytes")}
         rows.append({"values": list(map(plain, raw)), "raw": list(raw), **facts})
+        in_short.append("quick" not in entry or named.get(axis) in entry["quick"])
     return {
         "name": name,
         "unit": entry.get("unit", "unit"),
@@ -123,6 +126,7 @@ def _benchmark(name: str, entry: dict[str, Any], names: list[str]) -> dict[str, 
         "params": [entry["param_names"][i] for i in others],
         "numbers": [_numbers(map(plain, values[i])) for i in others],
         "rows": rows,
+        "short": [row for row, kept in enumerate(in_short) if kept][:MAX_SHORT],
         "raw": {names.index(plain(raw)): raw for raw in _raw(entry)},
         "place": place,
     }

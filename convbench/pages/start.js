@@ -1,6 +1,6 @@
 // A figure is drawn when it comes near the window, and again when what it shows has changed.
 
-const DRAWN = { wins: drawWins, curves: drawCurves, roofline: drawRoofline, scaling: drawScaling, memory: drawMemory, error: drawError };
+const DRAWN = { summary: drawSummary, wins: drawWins, curves: drawCurves, roofline: drawRoofline, scaling: drawScaling, memory: drawMemory, error: drawError };
 const PAINT = 300; // milliseconds in which the table comes onto the screen
 const stale = new Set();
 const seen = new IntersectionObserver((entries) => entries.filter((entry) => entry.isIntersecting).forEach((entry) => refresh(entry.target.id)), { rootMargin: "300px" });
@@ -28,6 +28,7 @@ function draw() {
   if (Object.keys(one.pools).length) source.push(`threads read back: ${list(one.pools)}`);
   for (const node of document.querySelectorAll(".source")) node.textContent = source.join(" · ");
   for (const section of Object.keys(DRAWN)) stale.add(section);
+  refresh("summary");
   refresh("wins");
   watch();
 }
@@ -49,11 +50,12 @@ function start() {
     const asked = page.benchmarks.length ? "No results of these benchmarks have a time yet." : "No benchmark of this suite has a parameter called implementation, so there is nothing to compare.";
     element("nothing").textContent = asked;
     element("nothing").hidden = false;
-    element("filters").hidden = true;
+    element("choose").hidden = true;
     for (const section of Object.keys(DRAWN)) element(section).hidden = true;
     return;
   }
   readState();
+  element("choose").open = location.hash.includes("=");
   draw();
   element("filters").addEventListener("change", changed);
   element("filters").addEventListener("submit", (event) => event.preventDefault());

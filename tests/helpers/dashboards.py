@@ -241,7 +241,7 @@ def offline_pages(browser):
     """Opens pages that no network answers; what went wrong in them is an error at the end."""
     contexts, wrong = [], []
 
-    def open_page(path, address="", width=1280, first=""):
+    def open_page(path, address="", width=1280, first="", as_it_opens=False):
         context = browser.new_context(viewport={"width": width, "height": 900}, offline=True)
         contexts.append(context)
         page = context.new_page()
@@ -250,6 +250,8 @@ def offline_pages(browser):
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("request", lambda request: wrong.append(request.url) if request.url.startswith("http") else None)
         page.goto(path.as_uri() + address)
+        if not as_it_opens:
+            page.evaluate("document.getElementById('choose').open = true")
         return page
 
     yield open_page

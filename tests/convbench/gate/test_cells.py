@@ -1,6 +1,7 @@
 """Cells of both sides are matched by their parameters, and each has a process and a folder of its own."""
 
 import json
+from collections import Counter
 
 import pytest
 from command_line import inside
@@ -201,6 +202,36 @@ def test_a_large_cache_is_shared_and_that_is_told_once(gate):
     report, said = gate("", "", suite)
     assert set(verdicts(report).values()) == {"same"}
     assert said.count("all cells share what setup_cache left") == 1
+
+
+LONG_SETUPS = """
+import time
+import sample
+
+
+class Long:
+    params = list(range(20))
+    sample_time = 0.002
+
+    def setup(self, n):
+        if not getattr(Long, "done", False):
+            time.sleep(0.6)
+            Long.done = True
+
+    def time_it(self, n):
+        sample.spin(100)
+"""
+
+
+@pytest.mark.parametrize(("more", "status"), [((), 4), (("--partial",), 0)])
+def test_a_short_budget_is_enough_for_some_cells_and_the_others_are_not_reached(gate, more, status):
+    report, said = gate("", "", LONG_SETUPS, "--budget", "0.4", *more)
+    counts = Counter(verdicts(report).values())
+    assert set(counts) == {"same", "not reached"}, said
+    assert counts["same"] >= 3
+    assert report["exit_status"] == status
+    assert f"not reached: {counts['not reached']} of 20 cells" in said.splitlines()[2]
+    assert "give more with --budget" in said
 
 
 def test_where_setup_cache_fails_on_both_sides_nothing_is_new(gate):

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from convbench.gate import judge, sample
 from convbench.gate.discover import Suite
-from convbench.gate.timed_cell import TimedCell
-from convbench.gate.workers import Sampled
+from convbench.gate.workers import Sampled, TimedCell
 
 OPPOSITE = {"regressed": "improved", "improved": "regressed", "same": "same", "ambiguous": "ambiguous"}
 CHANGED = {"regressed", "improved"}

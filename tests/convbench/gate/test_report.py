@@ -16,7 +16,7 @@ from convbench.gate.accept import Acceptance
 from convbench.gate.failures import Failure, HeadBroken
 from convbench.gate.report import Report, Row
 from convbench.gate.sample import CellState
-from convbench.gate.timed_cell import TimedCell
+from convbench.gate.workers import TimedCell
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 

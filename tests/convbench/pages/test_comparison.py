@@ -47,6 +47,26 @@ def test_every_number_is_that_of_the_results(published, opened):
             assert float(number) * scale == pytest.approx(float(spot.get_attribute("data-value")), rel=0.05)
 
 
+def test_the_fastest_are_on_the_first_screen(published, opened):
+    """On a desktop and on a phone, with the filters folded; a problem leads to all its times."""
+    for width, height in ((1280, 720), (375, 667)):
+        page = opened(published.page, width=width, as_it_opens=True)
+        page.set_viewport_size({"width": width, "height": height})
+        assert not page.locator("#machine").is_visible()
+        for winner in page.locator("#fastest td.name").all()[:3]:
+            box = winner.bounding_box()
+            assert box["y"] + box["height"] <= height
+            assert box["x"] + box["width"] <= width
+    lines = [row.locator("th, td").all_inner_texts() for row in page.locator("#fastest tbody tr").all()]
+    assert [line[:2] for line in lines[:3]] == [
+        [f"{SWEEP['name'].rpartition('.')[0]} {size}", name]
+        for size, name in (("8x8", "cpu.loops"), ("64x64", "cpu.fast"), ("256x256", "cpu.fast"))
+    ]
+    page.locator("#fastest a").nth(1).click()
+    assert query(page)["benchmark"] == SWEEP["name"]
+    assert query(page)["cell"].startswith("cpu.fast|")
+
+
 def test_who_wins_is_said_without_colour(published, opened):
     page = opened(published.page, f"#benchmark={SWEEP['name']}")
     lines = [row.locator("td").all_inner_texts() for row in page.locator("#table tbody tr").all()]
@@ -220,6 +240,7 @@ def test_no_script_but_its_own_runs_in_the_page(published, browser):
     said = []
     page.on("console", lambda message: said.append(message.text))
     page.goto(published.page.as_uri())
+    page.locator("#curves").scroll_into_view_if_needed()
     page.locator("#curves .main-svg").first.wait_for()
     page.evaluate("document.head.append(Object.assign(document.createElement('script'), {textContent: 'window.taken = 1'}))")
     page.evaluate("document.body.insertAdjacentHTML('beforeend', '<button onclick=\"window.taken = 2\">b</button>')")
@@ -239,6 +260,7 @@ def test_the_page_works_where_the_dashboard_serves_it(published, browser):
         threading.Thread(target=serving.serve_forever, args=(0.01,)).start()
         try:
             page.goto(f"http://127.0.0.1:{serving.server_port}/comparison.html#benchmark={SWEEP['name']}")
+            page.locator("#curves").scroll_into_view_if_needed()
             page.locator("#curves .main-svg").first.wait_for()
             page.locator("#table td").first.click()
             page.close()
