@@ -1,4 +1,4 @@
-"""README is short, and docs/reading-results.md explains each reason and each verdict that tables and reports show."""
+"""The documents are short, and docs/reading-results.md explains each reason and verdict that tables and reports show."""
 
 import re
 from pathlib import Path
@@ -17,12 +17,22 @@ REASONS = sorted(
     }
 )
 MAX_LINES, MAX_WORDS = 150, 1000
+GENERATED = ("docs/speed.md", "docs/implementations.md")
+MAX_DOCUMENTED_WORDS = 15_000
 
 
 def test_readme_is_short():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= MAX_LINES
     assert len(re.sub(r"```.*?```", "", text, flags=re.DOTALL).split()) < MAX_WORDS
+
+
+def test_the_documents_are_short():
+    paths = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    names = {path: path.relative_to(ROOT).as_posix() for path in paths}
+    assert set(GENERATED) < set(names.values())
+    words = {name: len(path.read_text(encoding="utf-8").split()) for path, name in names.items() if name not in GENERATED}
+    assert sum(words.values()) < MAX_DOCUMENTED_WORDS, words
 
 
 def test_reasons_are_found():
