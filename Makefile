@@ -171,7 +171,7 @@ gate-proof: $(VENV)/installed
 	PATH="$(CURDIR)/$(BIN):$$PATH" PYTHONPATH=tests/helpers $(BIN)/python tests/proofs/gate_proof.py
 
 docs: $(VENV)/installed
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "build/site/index.html"
 
 # Several files at a time, one more than there are cores since many wait for processes, but for what compares times. What was changed in a Cython file is compiled before, once.

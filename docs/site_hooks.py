@@ -33,7 +33,7 @@ COMMANDS = """# Commands
 def on_files(files, config):
     """Add the pages that are not in this folder."""
     for path, page in PAGES.items():
-        text = on_site((ROOT / path).read_text(encoding="utf-8"), posixpath.dirname(path))
+        text = for_site((ROOT / path).read_text(encoding="utf-8"), posixpath.dirname(path))
         files.append(File.generated(config, page, content=text))
     files.append(File.generated(config, "commands.md", content=COMMANDS))
     return files
@@ -41,10 +41,10 @@ def on_files(files, config):
 
 def on_page_markdown(markdown, page, **_):
     """Have the links of this folder's pages lead to the site's."""
-    return markdown if page.file.generated_by else on_site(markdown, "docs")
+    return markdown if page.file.generated_by else for_site(markdown, "docs")
 
 
-def on_site(text: str, folder: str) -> str:
+def for_site(text: str, folder: str) -> str:
     """Text whose relative links are as on the site; what is not on it keeps its words and loses its link.
 
     folder: that of the text, from the root of the repository.

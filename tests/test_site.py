@@ -56,4 +56,4 @@ def test_the_site_has_every_document(tmp_path):
     ],
 )
 def test_links_are_those_of_the_site(folder, text, expected):
-    assert hooks().on_site(text, folder) == expected
+    assert hooks().for_site(text, folder) == expected
