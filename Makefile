@@ -46,7 +46,7 @@ $(VENV)/tool: pyproject.toml convbench/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -c "$$EXTRA" bench > $(VENV)/bench.txt
-	$(BIN)/python -m pip install --quiet --requirement $(VENV)/bench.txt --editable './convbench[export,page,profile]'
+	PYTHONWARNINGS=ignore::UserWarning $(BIN)/python -m pip install --quiet --requirement $(VENV)/bench.txt --editable './convbench[export,page,profile]'
 	@touch $@
 
 # Installed editable: a changed file is used at once, and a changed Cython file is compiled when it is next imported, by the

@@ -15,6 +15,7 @@ from rich.table import Table
 from tabulate import tabulate
 
 from convbench.common import atomic_write, numbers
+from convbench.common.markup import code, escaped
 from convbench.common.terminal import line, one_line
 from convbench.gate.failures import Failure
 from convbench.gate.report import SCHEMA, Kind, Report, Row
@@ -143,32 +144,32 @@ def as_json(report: Report) -> dict[str, Any]:
 
 def as_markdown(report: Report) -> str:
     """The report for a job's summary or a comment."""
-    parts = [f"### Speed: {_escape(report.summary)}"]
-    sides = f"{_escape(report.label('head'))} against {_escape(report.label('base'))}"
+    parts = [f"### Speed: {escaped(report.summary)}"]
+    sides = f"{escaped(report.label('head'))} against {escaped(report.label('base'))}"
     parts.append(f"{sides} on `{report.machine['machine']}`, both measured in turn.")
     if report.differences:
-        parts.append(f"Different on both sides: {_escape(', '.join(report.differences))}.")
+        parts.append(f"Different on both sides: {escaped(', '.join(report.differences))}.")
     if report.others:
-        parts.append(f"In {_code(report.environment or '')}, and not in {_code(', '.join(report.others))}.")
+        parts.append(f"In {code(report.environment or '')}, and not in {code(', '.join(report.others))}.")
     if report.failure:
-        parts.append(_escape(report.failure.message))
+        parts.append(escaped(report.failure.message))
     notable = [row for row in report.rows if row.verdict not in ("same", "skipped", "not reached") or _beside(row)]
     if notable:
         parts.append(_table(notable))
-        parts.append("\n".join(f"* {_code(names)}: {_escape(text)}" for text, names in _grouped(notable).items()))
+        parts.append("\n".join(f"* {code(names)}: {escaped(text)}" for text, names in _grouped(notable).items()))
         found = [row for row in notable if row.verdict in ("regressed", "ambiguous", "broken")]
         if found:
             repeated = "\n".join(line(again(report, row)) for row in found)  # none of which can end the block of code
             parts.append(f"To repeat a finding:\n\n```\n{repeated}\n```")
     if report.proposed:
-        proposed = "\n".join(f"* {_code(acceptance.cell)}: {_escape(acceptance.reason)}" for acceptance in report.proposed)
+        proposed = "\n".join(f"* {code(acceptance.cell)}: {escaped(acceptance.reason)}" for acceptance in report.proposed)
         parts.append(f"{PROPOSED.capitalize()}:\n\n{proposed}")
     if report.proposal_error:
-        parts.append(_escape(_no_proposal(report)))
+        parts.append(escaped(_no_proposal(report)))
     if rest := [row for row in report.rows if row not in notable]:
         parts.append(f"<details><summary>{len(rest)} more cells</summary>\n\n{_table(rest)}\n\n</details>")
     if report.listed:
-        listed = "\n".join(f"* {_code(name)} {_escape(reason)}" for name, reason in report.listed)
+        listed = "\n".join(f"* {code(name)} {escaped(reason)}" for name, reason in report.listed)
         parts.append(f"<details><summary>{len(report.listed)} not timed</summary>\n\n{listed}\n\n</details>")
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -176,19 +177,9 @@ def as_markdown(report: Report) -> str:
 def _table(found: list[Row]) -> str:
     lines = []
     for row in found:
-        verdict, name, *numbers = map(_escape, _fields(row))
+        verdict, name, *numbers = map(escaped, _fields(row))
         lines.append([verdict, f"<code>{name}</code>", *numbers])
     return tabulate(lines, HEADINGS, tablefmt="github", disable_numparse=True)
-
-
-def _escape(text: str) -> str:
-    """Text that Markdown and HTML leave alone."""
-    special = r"[\\`*_{}\[\]<>|#@&~]|:(?=//)|(?<=www)\."  # the last two are of links without any markup
-    return re.sub(special, lambda found: f"&#{ord(found[0])};", line(" ".join(text.split())))
-
-
-def _code(text: str) -> str:
-    return f"<code>{_escape(text)}</code>"
 
 
 def write(path: Path, text: str) -> None:

@@ -26,7 +26,7 @@ from convbench.gate.failures import Reason
 PROGRAM = Path(__file__).with_name("programs") / "worker.py"
 SPAWNED = "each cell loads the suite anew, since loading it starts threads, which a fork would lose"
 SHARED = "all cells share what setup_cache left, since a copy for each would be large"
-START_TIMEOUT = 120.0  # seconds a worker may take to import its suite
+START_TIMEOUT = 600.0  # seconds a worker may take to import its suite, which may make its data when it is imported
 # Many short blocks rather than few long ones: the nearer two blocks lie in time, the more of the noise they share.
 MAX_BLOCKS = 15  # of a worker, cell and round
 MIN_BLOCKS = 3
