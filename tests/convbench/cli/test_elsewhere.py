@@ -50,7 +50,7 @@ def project(tmp_path_factory):
 @pytest.mark.parametrize(
     ("command", "status", "shown"),
     [
-        (["table", "--machine", "box"], 0, "sizes.Size.time_it"),
+        (["table", "--machine", "box", "--bench", "."], 0, "sizes.Size.time_it"),
         (["compare", "HEAD~1", "HEAD", "--machine", "box"], 4, "22 unknown"),
         (["history", "--machine", "box"], 0, "2 commits"),
         (["export", "all.csv"], 0, "of 2 commits on 1 machine"),

@@ -148,7 +148,7 @@ def test_one_that_is_wrong_has_no_time_and_the_others_have(package):
         "plain": "decorator",
     }.items():
         assert words in " ".join(done.stdout.split()), name
-    assert re.search(r"n1c3h16w16k4r3s3 +[\d.]+ [num]?s", done.stdout)
+    assert re.search(r"other\.right +[\d.]+ [num]?s", done.stdout)
 
 
 @pytest.mark.slow
