@@ -9,9 +9,10 @@ import actions
 import comments
 import pytest
 from actions import Run
-from adopters import COMMENT, GATE, SLOW, Adopter, fails, passes
+from adopters import COMMENT, GATE, Adopter, fails, passes
 from comments import RUN, Github
 from expressions import Known, Unknown, condition, evaluate
+from gate_projects import SLOW
 from repositories import commit, git
 from workflows import write
 

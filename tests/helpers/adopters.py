@@ -4,22 +4,11 @@ import json
 
 import yaml
 from actions import REAL, ROOT, Hub
-from gate_projects import BACKEND, PYPROJECT, RUNNER
+from gate_projects import BACKEND, FAST, PACKAGE, PYPROJECT, RUNNER, SUITE
 from repositories import commit, git
 from workflows import write
 
 GATE, COMMENT = (yaml.safe_load((ROOT / f"convbench/adopt/{name}.yml").read_text()) for name in ("gate", "comment"))
-FAST, SLOW = 100, 300  # microseconds that the package spins
-PACKAGE = """
-import time
-
-
-def work():
-    end = time.perf_counter() + {} / 1e6
-    while time.perf_counter() < end:
-        pass
-"""
-SUITE = "import sample\n\n\ndef time_work():\n    sample.work()\n\n\ntime_work.sample_time = 0.002\n"
 CONFIGURATION = {
     "version": 1,
     "project": "sample",

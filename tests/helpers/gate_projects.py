@@ -43,6 +43,19 @@ backend-path = ["."]
 """
 RUNNER = {"pip+asv_runner": "0.3.2"}
 
+# A package that spins for so many microseconds, and its suite.
+FAST, SLOW = 100, 300  # microseconds that the package spins
+PACKAGE = """
+import time
+
+
+def work():
+    end = time.perf_counter() + {} / 1e6
+    while time.perf_counter() < end:
+        pass
+"""
+SUITE = "import sample\n\n\ndef time_work():\n    sample.work()\n\n\ntime_work.sample_time = 0.002\n"
+
 
 class Sample:
     """A project in a folder; commit() writes files and returns the commit's hash."""

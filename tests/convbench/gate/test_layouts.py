@@ -6,22 +6,12 @@ import subprocess
 import pytest
 from command_line import inside, sentence
 from gate_commits import built_by, interpreter
+from gate_projects import FAST, PACKAGE, SLOW, SUITE
 from repositories import commit, git
 
 from convbench.asv import project
 from convbench.gate import resolve
 
-FAST, SLOW = 100, 300  # microseconds that the package spins
-PACKAGE = """
-import time
-
-
-def work():
-    end = time.perf_counter() + {} / 1e6
-    while time.perf_counter() < end:
-        pass
-"""
-SUITE = "import sample\n\n\ndef time_work():\n    sample.work()\n\n\ntime_work.sample_time = 0.002\n"
 BUDGET = ("--budget", "0.3")
 
 
