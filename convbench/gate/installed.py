@@ -45,8 +45,8 @@ def _absolute(name: str) -> str:
     raise Usage(f"{name} is neither an interpreter nor a folder of packages")
 
 
-def ready(project: Project, paths: Mapping[str, str], work: Path) -> dict[str, Built]:
-    """Both sides ready to run, measured by the suite of the working tree.
+def ready(project: Project, paths: Mapping[str, str], work: Path, launch_method: str | None = None) -> dict[str, Built]:
+    """Both sides ready to run, measured by the suite of the working tree. launch_method: None is the configuration's.
 
     Raises Usage where an interpreter cannot be used, or where both sides import the project from the same files.
     """
@@ -63,7 +63,7 @@ def ready(project: Project, paths: Mapping[str, str], work: Path) -> dict[str, B
             (folder / "code").mkdir()
         python, found[side] = _evened(project, python, folder)
         own = {"ASV": "true", "ASV_PROJECT": project.name, "ASV_CONF_DIR": str(project.root)}
-        spawns = project.conf.launch_method == "spawn"
+        spawns = (launch_method or project.conf.launch_method) == "spawn"
         built[side] = Built(folder, str(python), own, project.benchmarks, project.benchmarks, "installed", spawns)
     _require_two(found, project.source.resolve())
     differences = tuple(_differences(found))

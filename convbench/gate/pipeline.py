@@ -162,7 +162,7 @@ def prepare(project: Project, sides: dict[str, str], request: Request, console: 
     work = folder(project)
     work.mkdir(parents=True, exist_ok=True)
     if request.kind is Kind.INSTALLED:
-        built = installed.ready(project, sides, work)
+        built = installed.ready(project, sides, work, request.wanted.launch_method)
     else:
         built = build.build(project, sides, work, request.wanted)
     suite = discover.discover(built, work, request.selection, project.conf, request.shard)
