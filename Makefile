@@ -4,6 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+# Python compiles the few modules that are imported: pip would take forty seconds of a core for all of those it installs.
+export PIP_COMPILE := 0
+
 .PHONY: help install bench bench-full bench-gpu bench-gpu-full device wheelhouse device-bundle distributions dashboard speed tune gate-proof test test-all proofs fuzz profiled docs lint smoke overhead clean
 
 help:
@@ -46,7 +49,7 @@ $(VENV)/tool: pyproject.toml convbench/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -c "$$EXTRA" bench > $(VENV)/bench.txt
-	PYTHONWARNINGS=ignore::UserWarning $(BIN)/python -m pip install --quiet --requirement $(VENV)/bench.txt --editable './convbench[export,page,profile]'
+	PYTHONWARNINGS=ignore::UserWarning $(BIN)/python -m pip install --quiet --requirement $(VENV)/bench.txt --editable './convbench[page]'
 	@touch $@
 
 # Installed editable: a changed file is used at once, and a changed Cython file is compiled when it is next imported, by the
@@ -54,6 +57,7 @@ $(VENV)/tool: pyproject.toml convbench/pyproject.toml
 $(VENV)/installed: $(VENV)/tool meson.build meson.options
 	@echo "installing what is measured into $(VENV) (three minutes: torch, and compiling)"
 	$(BIN)/python -m pip install --quiet "meson-python>=0.18" "meson>=1.4" ninja "Cython==3.3.1" "numpy==2.4.6"
+	PYTHONWARNINGS=ignore::UserWarning $(BIN)/python -m pip install --quiet --editable './convbench[export,page,profile]'
 	PATH="$(CURDIR)/$(BIN):$$PATH" CYTHON="$(CURDIR)/$(BIN)/cython" PYTHONWARNINGS=ignore::UserWarning \
 		$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[bench,libraries,test]'
 	@touch $@
