@@ -17,7 +17,6 @@ class Parameters(_AdamSteps):
     """A thousand parameters to 16 million, the last of which no cache holds."""
 
     problems = {n: Update(n) for n in (1_000, 10_000, 100_000, 1_000_000, 4_000_000, 16_000_000)}
-    quick = (1_000_000,)
 
 
 class Networks(_AdamSteps):

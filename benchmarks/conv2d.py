@@ -75,7 +75,6 @@ class Layers(_Cells):
 
     problems = {f"{name}/{title}": problem for name in SETS for title, problem in load_set(name).items()}
     quick = (
-        "filters/sharpen-n1c3h1080w1920k3r3s3p1g3",
         "mnist/n1000c1h28w28k3r3s3",
         "resnet50/n1c64h56w56k64r3s3p1",
         "mobilenet/n1c128h56w56k128r3s3p1g128",

@@ -16,7 +16,6 @@ class Scale(_Cells):
     operation = "decode_jpeg"
     axis = "scale"
     problems = {scale: Pictures.whole(1, 1080, 1920, scale) for scale in (1, 2, 4, 8)}
-    quick = (1,)
 
 
 class Region(_Cells):

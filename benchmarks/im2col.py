@@ -17,7 +17,6 @@ class ImageSize(_Matrices):
 
     axis = "size"
     problems = {f"{n}x{n}": Windows.parse(f"i{n}x{n}k3x3p1") for n in (7, 16, 32, 64, 128, 256, 512, 1024, 2048)}
-    quick = ("64x64",)
 
 
 class Rank(_Matrices):

@@ -24,7 +24,7 @@ class Networks(_Cells):
             Training("text", 1000),
         )
     }
-    quick = ("convolutional-n1000",)
+    quick = ("convolutional-n100",)
 
 
 class Threads(_Cells):

@@ -50,7 +50,7 @@ def _selected(name: str, params: tuple[str, ...], benchmark: dict[str, Any], sel
             return False
         if not selection.patterns:
             return True
-    elif selection.quick and named.get(benchmark.get("axis", "")) not in benchmark.get("quick", []):
+    elif selection.quick and not _in_short_selection(named, benchmark):
         return False
     if "implementation" in named:
         own = plain(named["implementation"])
@@ -60,6 +60,15 @@ def _selected(name: str, params: tuple[str, ...], benchmark: dict[str, Any], sel
         if not asked and benchmark.get("implementations", {}).get(own, {}).get("on_request"):
             return False
     return selection.finds((name, params))
+
+
+def _in_short_selection(named: dict[str, str], benchmark: dict[str, Any]) -> bool:
+    """Whether a cell is on its axis's short list, with the first value of every parameter after that."""
+    axis, first = benchmark.get("axis", ""), {}
+    for name, values in zip(benchmark.get("param_names", []), benchmark.get("params", []), strict=False):
+        if name not in ("implementation", axis):
+            first[name] = values[0]
+    return named.get(axis) in benchmark.get("quick", []) and all(named[name] == value for name, value in first.items())
 
 
 def check_names(benchmarks: dict[str, dict[str, Any]], patterns: Iterable[str]) -> None:

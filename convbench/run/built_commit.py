@@ -11,6 +11,7 @@ import click
 
 from convbench.asv import build_log, files
 from convbench.common import redact
+from convbench.common.cells import Cell, plain
 from convbench.run import asv_process
 from convbench.run.workspace import Workspace
 from convbench.stored import results
@@ -35,6 +36,13 @@ class BuiltCommit:
     def results_files(self, folder: Path, commit: str | None = None) -> list[Path]:
         """Where its results, or another commit's, lie or will lie in a machine's folder: a file for each environment."""
         return [folder / files.file_name(commit or self.commit, environment["env_name"]) for environment in self.environments]
+
+    def device(self, cell: Cell) -> str:
+        """Where a cell's implementation computes, by its declaration or its benchmark's: "cpu" or "cuda"."""
+        name, params = cell
+        benchmark = self.known[name]
+        implementation = plain(dict(zip(benchmark.get("param_names", []), params, strict=False)).get("implementation", ""))
+        return benchmark.get("implementations", {}).get(implementation, benchmark).get("device", "cpu")
 
 
 def build(workspace: Workspace, commit: str) -> BuiltCommit:

@@ -14,7 +14,7 @@ import click
 
 from convbench.asv import build_log
 from convbench.common import atomic_write
-from convbench.common.cells import Cell, plain
+from convbench.common.cells import Cell
 from convbench.run import asv_process
 from convbench.run.built_commit import BuiltCommit
 from convbench.run.plan import ClassPlan
@@ -77,12 +77,7 @@ def progress(side_file: Path) -> Progress:
 
 def devices(built: BuiltCommit, plan: ClassPlan) -> list[str]:
     """Where a class's implementations compute, "cpu", "cuda" or both: what its processes import before they begin."""
-    found = set()
-    for name, params in plan.cells:
-        benchmark = built.known[name]
-        own = plain(dict(zip(benchmark.get("param_names", []), params, strict=False)).get("implementation", ""))
-        found.add(benchmark.get("implementations", {}).get(own, benchmark).get("device", "cpu"))
-    return sorted(found)
+    return sorted({built.device(cell) for cell in plan.cells})
 
 
 def produced(workspace: Workspace, built: BuiltCommit, plan: ClassPlan, since: float) -> list[Path]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from rich.console import Console
@@ -85,8 +85,8 @@ class Reporter:
     def nothing_missing(self, commit: str, selected: int) -> None:
         self._tell(f"all {selected} cells of {commit[:8]} are there already; --again measures them anew")
 
-    def without_device(self, classes: Sequence[str]) -> None:
-        self._tell(f"not started, since there is no CUDA device: {', '.join(classes)}")
+    def without_device(self, cells: int) -> None:
+        self._tell(f"{cells} cells of GPU implementations are not started: there is no CUDA device")
 
     def planned(self, selected: int, missing: int, classes: int, seconds: float) -> None:
         there = f", {selected - missing} are there already" if missing < selected else ""

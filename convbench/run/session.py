@@ -149,11 +149,10 @@ class _Session:
             )
         if selection.patterns or selection.implementations or machine.has_device():
             return cells
-        # Each would only say that it is not there; the table has the implementations' own reasons.
-        names = {name for name, benchmark in built.known.items() if benchmark.get("device") == "cuda"}
-        if is_first and names:
-            self.tell.without_device(sorted({name.rpartition(".")[0] for name in names}))
-        return [cell for cell in cells if cell[0] not in names]
+        without = [cell for cell in cells if built.device(cell) != "cuda"]
+        if is_first and len(without) < len(cells):
+            self.tell.without_device(len(cells) - len(without))
+        return without
 
     def _publish_list(self) -> None:
         """Publish what readers of results need beside them."""

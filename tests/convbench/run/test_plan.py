@@ -185,6 +185,12 @@ def test_ceilings_without_threads_are_no_error():
     assert len(select(suite=suite)) == len(select(suite=suite, quick=True)) == 1
 
 
+def test_a_short_selection_has_the_first_of_further_parameters():
+    facts = {"params": [["'cpu.a'"], ["1", "8"], ["2", "4"]], "param_names": ["implementation", "batch", "workers"]}
+    found = select(suite={"read.time_it": {**facts, "axis": "batch", "quick": ["8"]}}, quick=True)
+    assert found == [("read.time_it", ("'cpu.a'", "8", "2"))]
+
+
 def test_what_is_on_request_is_measured_by_those_who_name_it():
     asked = {**SUITE[CONV], "implementations": {"cpu.loops": {"device": "cpu", "on_request": True}}}
 

@@ -179,15 +179,18 @@ def test_a_suite_with_uncommitted_changes_is_refused(folder):
 
 
 @pytest.mark.skipif(machine.has_device(), reason="this machine may have a CUDA device")
-def test_classes_for_devices_are_not_started_where_none_is_unless_they_are_named(tmp_path):
+def test_cells_for_devices_are_not_started_where_none_is_unless_they_are_named(tmp_path):
     suite = "class On:\n    rounds, repeat, number, warmup_time = 1, 1, 1, 0\n    def time_it(self): pass\n"
     suite += "class Off(On):\n    def time_it(self): pass\n    time_it.device = 'cuda'\n"
+    suite += "class Mixed(On):\n    params, param_names = [['cpu.a', 'gpu.a']], ['implementation']\n"
+    suite += "    def time_it(self, name): assert name == 'cpu.a'\n"
+    suite += "    time_it.implementations = {'cpu.a': {'device': 'cpu'}, 'gpu.a': {'device': 'cuda'}}\n"
     folder = suite_project(tmp_path, suite)
     code, out, err = convbench(folder, "run", "--busy")
-    assert (code, set(results(folder))) == (0, {"speed.On.time_it"}), err
-    assert "not started, since there is no CUDA device: speed.Off\n" in out
+    assert (code, set(results(folder))) == (0, {"speed.On.time_it", "speed.Mixed.time_it"}), err
+    assert "2 cells of GPU implementations are not started: there is no CUDA device\n" in out
     assert convbench(folder, "run", "--busy", "--bench", "Off")[0] == 0
-    assert set(results(folder)) == {"speed.On.time_it", "speed.Off.time_it"}
+    assert set(results(folder)) == {"speed.On.time_it", "speed.Mixed.time_it", "speed.Off.time_it"}
 
 
 def test_a_cell_that_fails_in_one_process_of_two_has_no_time(tmp_path):
