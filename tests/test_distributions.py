@@ -192,6 +192,7 @@ def test_the_oldest_asv_and_asv_runner(built, tmp_path):
     assert (folder / "html" / "comparison.html").is_file()
 
 
+@pytest.mark.proof
 def test_what_is_measured_brings_numpy_alone(built, tmp_path):
     (sdist,) = (built / "convbench-impls").iterdir()
     measured = Environment(tmp_path)
@@ -237,6 +238,7 @@ for commit in sys.argv[2:]:
 """
 
 
+@pytest.mark.proof
 def test_an_older_commit_leaves_nothing_in_asvs_environment(tmp_path, package_index):
     """New, old and new again, in one environment, as `convbench run` goes through the years."""
     if subprocess.run(["git", "cat-file", "-e", BEFORE_BOTH], cwd=ROOT, check=False, capture_output=True).returncode:

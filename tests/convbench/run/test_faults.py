@@ -252,7 +252,7 @@ def test_publishing_names_a_machine_that_lacks_its_file(published):
 # Killed at any moment
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_kills_at_random_moments_lose_nothing_that_was_finished(first):
     kept = killed(first.folder, 2, ["run", "--busy", "--bench", "Fast"], seconds=1.5)
     assert sum("Fast" in name for _, name in kept) == 2
