@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from convbench.cli import errors, options, output
+from convbench.cli.parts import errors, options, output
 
 
 @click.command("compare")

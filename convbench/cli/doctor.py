@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from convbench.cli import options, output
+from convbench.cli.parts import options, output
 from convbench.common.terminal import SafeConsole
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from convbench.cli import errors, options
+from convbench.cli.parts import errors, options
 
 
 @click.command("export")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from convbench.cli import options
+from convbench.cli.parts import options
 
 NEXT = """
 What to do next:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from convbench.cli import options
+from convbench.cli.parts import options
 from convbench.common.terminal import SafeConsole
 from convbench.suite import flat_profile
 

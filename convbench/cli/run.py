@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from convbench.cli import errors, options, output
+from convbench.cli.parts import errors, options, output
 from convbench.common.selection import Selection
 
 

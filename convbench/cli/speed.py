@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from convbench.cli import options, output
+from convbench.cli.parts import options, output
 
 if TYPE_CHECKING:
     from convbench.speed.measure import Again

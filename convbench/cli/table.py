@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from convbench.cli import errors, options, output
+from convbench.cli.parts import errors, options, output
 from convbench.common import untrusted
 from convbench.common.selection import Selection, check_names, select
 from convbench.common.untrusted import Unreadable

@@ -8,7 +8,7 @@ import sys
 import click
 from click.core import ParameterSource
 
-from convbench.cli import options, output
+from convbench.cli.parts import options, output
 from convbench.common.terminal import SafeConsole
 
 
