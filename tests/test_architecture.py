@@ -30,6 +30,7 @@ ALLOWED = {
     "convbench.adopt": {"common", "asv", "gate"},
     "convbench.run": {"common", "asv", "stored"},
     "convbench.gate": {"common", "asv", "stored"},
+    "convbench.bisect": {"common", "asv", "stored", "gate"},
     "convbench.suite": {"common", "asv", "stored"},
     "convbench.speed": {"common", "asv", "stored", "suite"},
     "convbench.doctor": {"common", "asv", "gate", "suite"},

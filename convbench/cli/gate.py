@@ -41,9 +41,9 @@ def _shard(_context, parameter, text: str | None) -> tuple[int, int] | None:
 @click.option("--dirty", is_flag=True, help="HEAD is the working tree with its uncommitted changes and new files.")
 @click.option("--installed", is_flag=True, help="BASE and HEAD are interpreters or folders of packages; nothing is built.")
 @options.CONFIG
-@click.option("--environment", "-E", "environments", multiple=True, metavar="SPEC", help="As asv's: KIND, or KIND:PYTHON.")
-@click.option("--python", metavar="VERSION", help="As asv's: a Python for the configured kind of environment.")
-@click.option("--launch-method", type=click.Choice(["auto", "spawn", "forkserver"]), help="As asv's.")
+@options.ENVIRONMENT
+@options.PYTHON
+@options.LAUNCH_METHOD
 def command(
     sides,
     bench,
@@ -105,7 +105,7 @@ def command(
             json_file,
             markdown,
             accept_file,
-            Wanted((*environments, *([f":{python}"] if python else [])), launch_method),
+            Wanted.chosen(environments, python, launch_method),
             Kind.INSTALLED if installed else Kind.DIRTY if dirty else Kind.COMMITS,
             partial,
             shard,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from convbench.cli import compare, dashboard, doctor, export, gate, history, init, profile, run, speed, table, try_
+from convbench.cli import bisect, compare, dashboard, doctor, export, gate, history, init, profile, run, speed, table, try_
 
-COMMANDS = (run, table, export, try_, profile, speed, dashboard, compare, history, doctor, gate, init)
+COMMANDS = (run, table, export, try_, profile, speed, dashboard, compare, history, doctor, gate, bisect, init)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

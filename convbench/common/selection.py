@@ -32,6 +32,11 @@ class Selection:
         return not self.patterns or any(re.search(pattern, spelling(cell)) for pattern in self.patterns)
 
 
+def exactly(cell: str) -> str:
+    """The pattern that one cell alone matches, by its name(parameters)."""
+    return f"^{re.escape(cell)}$"
+
+
 def select(benchmarks: dict[str, dict[str, Any]], selection: Selection) -> list[Cell]:
     """The selected cells, in the order of benchmarks.json; limits of the machine first, since figures need them."""
     cells = []

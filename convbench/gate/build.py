@@ -23,7 +23,7 @@ SIDES = ("base", "head")  # as folders they are of one length, since a longer pa
 class Built:
     """A side ready to run: the environment's interpreter and variables, the commit's code, the suite that measures it.
 
-    own_suite: the base's, of which only the names are read. spawns: whether each cell loads the suite. others: the
+    own_suite: the commit's own, of which only the names are read. spawns: whether each cell loads the suite. others: the
     names of environments in which nothing is built. differences: of what is installed on both sides, beside the code.
     """
 
@@ -55,10 +55,18 @@ class Wanted:
     environments: tuple[str, ...] = ()
     launch_method: str | None = None
 
+    @classmethod
+    def chosen(cls, environments: tuple[str, ...], python: str | None, launch_method: str | None) -> Wanted:
+        """What the options of these names say."""
+        return cls((*environments, *([f":{python}"] if python else [])), launch_method)
+
 
 def build(project: Project, commits: dict[str, str], work: Path, wanted: Wanted = Wanted()) -> dict[str, Built]:
-    """Build the commits of SIDES; the suite of the head measures both. Raises Failure, and Usage without an environment."""
-    for side in SIDES:
+    """Build a commit for each side, or for the head alone; the suite of the head measures both.
+
+    Raises Failure, and Usage without an environment.
+    """
+    for side in commits:
         shutil.rmtree(work / side, ignore_errors=True)
         (work / side / "code").mkdir(parents=True)
         (work / side / "numba").mkdir(mode=0o700)
@@ -66,7 +74,7 @@ def build(project: Project, commits: dict[str, str], work: Path, wanted: Wanted 
     outcome.unlink(missing_ok=True)
     question: dict[str, Any] = {"configuration": str(project.file), "work": str(work), "commits": commits}
     question |= {"outcome": str(outcome), "shallow": project.is_shallow, "environments": list(wanted.environments)}
-    question |= {"environments_dir": str(project.work / "environments")}
+    question |= {"environments_dir": str(work / "environments")}
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "convbench.asv.install_commits", json.dumps(question)],
@@ -88,12 +96,13 @@ def build(project: Project, commits: dict[str, str], work: Path, wanted: Wanted 
         reason = answer.get("reason") or "; ".join(filter(None, (build_log.cause(log), build_log.tail(log))))
         side = answer.get("building", "environment")  # which is made before either side is built
         raise caused_by(side, f"the {side} does not build: {reason} (all of it in {os.path.relpath(log)})")
-    own, where = (project.in_checkout(project.benchmarks, work / side / "checkout") for side in SIDES)
+    suites = {side: project.in_checkout(project.benchmarks, work / side / "checkout") for side in commits}
     return {
         side: Built(
-            *(work / side, answer["python"][side], answer["variables"][side], where, own, answer["environment"]),
+            *(work / side, answer["python"][side], answer["variables"][side], suites["head"], suites[side]),
+            answer["environment"],
             spawns=(wanted.launch_method or project.conf.launch_method) == "spawn",
             others=tuple(answer["others"]),
         )
-        for side in SIDES
+        for side in commits
     }

@@ -89,19 +89,19 @@ class History:
     events: tuple[Event, ...]
 
 
-def commits(project: Project, since: str | None = None) -> list[Commit]:
-    """The commits that led to HEAD by first parents, as asv counts them, the oldest first; from `since` on.
+def commits(project: Project, since: str | None = None, head: str = "HEAD") -> list[Commit]:
+    """The commits that led to the head by first parents, as asv counts them, the oldest first; from `since` on.
 
     Raises ClickException where git knows no such commit, or it is not one of them.
     """
-    lines = project.git("log", "--first-parent", "--reverse", "--format=%H %s", "HEAD").split("\n")
+    lines = project.git("log", "--first-parent", "--reverse", "--format=%H %s", head).split("\n")
     found = [Commit(*line.partition(" ")[::2]) for line in lines]
     if since is None:
         return found
     wanted = project.commit(since)
     places = [place for place, commit in enumerate(found) if commit.hash == wanted]
     if not places:
-        raise click.ClickException(f"{since} is not in the history of HEAD, by first parents")
+        raise click.ClickException(f"{since} is not in the history of {head}, by first parents")
     return found[places[0] :]
 
 

@@ -316,7 +316,7 @@ def stand_in(python, project, commits, work, wanted):
             str(python),
             {},
             suites["head"],
-            suites["base"],
+            suites[side],
             "stand-in",
             wanted.launch_method == "spawn" or project.conf.launch_method == "spawn",
         )

@@ -36,6 +36,11 @@ JSON_LINES = click.option("--json", "as_json", is_flag=True, help="One object a 
 CSV_LINES = click.option("--csv", "as_csv", is_flag=True, help="One line a cell.")
 WHY = click.option("--why", is_flag=True, help="Every reason for which something has no time, not only their counts.")
 CONFIG = click.option("--config", type=FILE, metavar="FILE", help="Another asv configuration than the one found here.")
+ENVIRONMENT = click.option(
+    *("--environment", "-E", "environments"), multiple=True, metavar="SPEC", help="As asv's: KIND, or KIND:PYTHON."
+)
+PYTHON = click.option("--python", metavar="VERSION", help="As asv's: a Python for the configured kind of environment.")
+LAUNCH_METHOD = click.option("--launch-method", type=click.Choice(["auto", "spawn", "forkserver"]), help="As asv's.")
 DISTURBED = click.option(
     *("--disturbed", "again"),
     flag_value="disturbed",

@@ -131,7 +131,9 @@ def test_a_project_that_makes_no_wheel_is_installed_by_its_own_commands(tmp_path
     conf = json.loads((made.folder / "asv.conf.json").read_text())
     conf |= {"build_command": [], "install_command": [f'python -c "{COPY}"'], "uninstall_command": []}
     suite = SUITE + "\n    def time_path(self, n, kind):\n        assert len(sample.__file__) == {}\n        sample.spin()\n"
-    length = len(str(made.folder / ".convbench" / "environments" / "base" / ("0" * 32) / "lib/python3.11/site-packages"))
+    length = len(
+        str(made.folder / ".convbench" / "gate" / "environments" / "base" / ("0" * 32) / "lib/python3.11/site-packages")
+    )
     length += len("/sample/__init__.py")
     files = {"asv.conf.json": json.dumps(conf), "benchmarks/b.py": suite.format(length)}
     base = made.commit({**files, "sample/__init__.py": CODE})

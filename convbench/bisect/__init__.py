@@ -1,0 +1,1 @@
+"""Which commit made a cell slower: halves a range of commits by gates of one cell."""

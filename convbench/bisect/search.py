@@ -1,0 +1,155 @@
+"""Finds the commit that made a cell slower: gates both ends of a range, then halves it against the good end."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rich.console import Console
+
+from convbench.asv import machine
+from convbench.asv.project import Project
+from convbench.bisect import ends
+from convbench.bisect.answer import Found, label
+from convbench.bisect.halving import Halving
+from convbench.bisect.kept import Builds, Measured, Verdicts
+from convbench.common import interrupts, lock, numbers, progress
+from convbench.common.selection import Selection, exactly
+from convbench.common.terminal import line, one_line
+from convbench.gate import discover, formats, pipeline, report
+from convbench.gate.build import Wanted
+from convbench.gate.failures import Failure, HeadBroken, Usage
+from convbench.gate.report import Report, Row
+from convbench.gate.sample import Sampling
+from convbench.stored.history import Commit
+
+SLOW = {"regressed": True, "same": False, "improved": False}
+
+
+def run(project: Project, cell: str, good: str | None, bad: str | None, wanted: Wanted, console: Console) -> Found:
+    """Search for the commit, printing a line for each that is measured.
+
+    Raises Usage for a wrong question, also where the cell is not slower, and Failure where both ends cannot be measured.
+    """
+    chain = ends.commits(project, cell, good, bad)
+    try:
+        with lock.lock(project.work, project.results), interrupts.termination():
+            builds = Builds.of(project, wanted)
+            builds.keep_only([commit.hash for commit in chain])
+            verdicts = Verdicts(builds.folder / "verdicts.json", [cell, chain[0].hash, chain[-1].hash])
+            found = _Search(cell, chain, builds, verdicts, console).run()
+            verdicts.forget()
+            return found
+    except (KeyboardInterrupt, interrupts.Interrupted):
+        raise Failure("interrupted: the same command goes on where it stopped") from None
+
+
+@dataclass
+class _Search:
+    """A search in a chain of commits, the oldest first. reasons: by place, why a commit was skipped."""
+
+    cell: str
+    chain: Sequence[Commit]
+    builds: Builds
+    verdicts: Verdicts
+    console: Console
+    reasons: dict[int, str] = field(default_factory=dict)
+
+    def run(self) -> Found:
+        last = len(self.chain) - 1
+        self._tell(f"GOOD {label(self.chain[0])}, BAD {label(self.chain[last])}, {numbers.many(last, 'commit')} after GOOD")
+        slow_down = self._ends()
+        halving = Halving(0, last)
+        done = 0
+        while (place := halving.next()) is not None:
+            total = done + halving.left()
+            # Half of the whole change, as a ratio, lies between the old level and the new one: what the judge asks is on
+            # which side of it a commit is.
+            said = self._candidate(place, math.sqrt(slow_down) - 1)
+            slow = SLOW.get(said.verdict)
+            if slow is None:
+                self.reasons[place] = said.words if said.ratio is None else f"{said.words}, {said.verdict}"
+            halving.tell(place, slow)
+            done += 1
+            verdict = "skipped" if slow is None else "bad" if slow else "good"
+            self._tell(f"{done} of about {total}: {label(self.chain[place])}: {said.brief}, {verdict}")
+        return self._found(halving)
+
+    def _ends(self) -> float:
+        """The ratio of both ends."""
+        for name, commit in (("GOOD", self.chain[0]), ("BAD", self.chain[-1])):
+            try:
+                self._build(commit)
+            except HeadBroken as broken:
+                kind = HeadBroken if name == "BAD" else Failure
+                raise kind(f"{name}, {commit.hash[:10]}, {broken.message}", broken.trace) from None
+        said = self._measure(0, len(self.chain) - 1)
+        self._tell(f"both ends: {said.words}, {said.verdict}")
+        if said.ratio and said.verdict == "regressed":
+            return said.ratio
+        self.verdicts.forget()
+        if SLOW.get(said.verdict) is False:
+            raise Usage(f"{self.cell} is not slower at BAD than at GOOD: {said.words}; name another GOOD")
+        kind = HeadBroken if said.verdict == "broken" else Failure
+        raise kind(f"the gate of both ends gives no verdict, but {said.verdict}: {said.words}; name another GOOD")
+
+    def _candidate(self, place: int, smallest: float) -> Measured:
+        """What is said of a commit against the good end; one that does not build or list its benchmarks is kept as such."""
+        try:
+            return self._measure(0, place, smallest)
+        except HeadBroken as broken:
+            said = Measured("skipped", reason=broken.message)
+            self.verdicts.add(self._pair(0, place), said)
+            return said
+
+    def _measure(self, base: int, head: int, smallest: float | None = None) -> Measured:
+        """A gate of the cell between two places, unless there was one. smallest: in place of the gate's smallest change."""
+        pair = self._pair(base, head)
+        if pair not in self.verdicts.found:
+            self._build(self.chain[head])
+            self.verdicts.add(pair, _measured(self._gate(base, head, smallest)))
+        return self.verdicts.found[pair]
+
+    def _gate(self, base: int, head: int, smallest: float | None) -> Row:
+        newest = self.chain[-1].hash
+        built = self.builds.pair(self.chain[base].hash, self.chain[head].hash, newest)
+        work, project = self.builds.folder, self.builds.project
+        suite = discover.discover(built, work, Selection((exactly(self.cell),)), project.conf)
+        if not suite.cells:
+            listed = (f"{name} {reason}: name another cell" for name, reason in suite.listed if self.cell.startswith(name))
+            unknown = f"no cell is called {self.cell}: name one as convbench gate's reports do, with its parameters"
+            raise Usage(next(listed, unknown))
+        if smallest is not None:
+            suite = dataclasses.replace(suite, smallest={self.cell: smallest})
+        sampling = Sampling(built, suite, None)
+        for _ in pipeline.rounds(sampling, work, self.console):
+            pass
+        (row,) = report.rows(list(sampling.states.values()), [])
+        return row
+
+    def _build(self, commit: Commit) -> None:
+        with progress.bar(self.console) as bar:
+            bar.add_task(line(f"building {commit.hash[:10]} {commit.subject}"), total=None)
+            self.builds.get(commit.hash)
+
+    def _pair(self, base: int, head: int) -> str:
+        return f"{self.chain[base].hash}..{self.chain[head].hash}"
+
+    def _tell(self, said: str) -> None:
+        self.console.print(one_line(said), highlight=False, soft_wrap=True)
+
+    def _found(self, halving: Halving) -> Found:
+        before, last = self.chain[halving.good], self.chain[halving.bad]
+        said = self._measure(halving.good, halving.bad)
+        pair = Report(before.hash, last.hash, machine.facts(), {})
+        again = formats.again(pair, Row(self.cell, [], said.verdict))
+        suspects = [self.chain[place] for place in halving.suspects]
+        skipped = [(self.chain[place], reason) for place, reason in sorted(self.reasons.items())]
+        return Found(self.cell, suspects, before, said, skipped, again)
+
+
+def _measured(row: Row) -> Measured:
+    low, high = row.interval or (None, None)
+    return Measured(row.verdict, row.ratio, low, high, row.reason)
