@@ -37,7 +37,14 @@ def _shard(_context, parameter, text: str | None) -> tuple[int, int] | None:
 @click.option("--accept-file", type=options.FILE, metavar="FILE", help="Read in place of the head's convbench-accept.toml.")
 @click.option("--json", "json_file", type=options.FILE, help="Write the report there.")
 @click.option("--markdown", type=options.FILE, help="The same, for a summary or a comment.")
-@click.option("--self-test", is_flag=True, help="Compare HEAD with itself, with artificial slow-downs of 0, 5, 10 and 25 %.")
+@click.option(
+    "--self-test",
+    type=click.IntRange(1),
+    is_flag=False,
+    flag_value=1,
+    metavar="[N]",
+    help="N times (1), compare HEAD with itself with artificial slow-downs of 0, 5, 10 and 25 % in half of the cells.",
+)
 @click.option("--dirty", is_flag=True, help="HEAD is the working tree with its uncommitted changes and new files.")
 @click.option("--installed", is_flag=True, help="BASE and HEAD are interpreters or folders of packages; nothing is built.")
 @options.CONFIG
@@ -89,8 +96,10 @@ def command(
     if len(sides) > 2 and not merge:
         raise click.UsageError(f"BASE and HEAD are two, and {len(sides)} are named")
     base, head = (*sides, None, None)[:2]
-    if dirty + installed + self_test > 1:
+    if dirty + installed + bool(self_test) > 1:
         raise click.UsageError("--dirty, --installed and --self-test exclude each other")
+    if self_test and markdown:
+        raise click.UsageError("--self-test writes no Markdown: use --json, or leave --markdown away")
     if dirty and head:
         raise click.UsageError("--dirty takes the working tree in place of HEAD: name BASE alone, or nothing")
     with errors.mistakes_end_with_2():
@@ -116,7 +125,7 @@ def command(
             sys.exit(found.exit_status)
         here = project.find(config)
         if self_test:
-            rates = selftest.run(here, request, output.console())
+            rates = selftest.run(here, request, self_test, output.console())
             selftest.show(rates, output.console())
             sys.exit(selftest.exit_status(rates))
         found = pipeline.run(here, request, output.console())

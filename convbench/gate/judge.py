@@ -108,6 +108,12 @@ def interval(rounds: np.ndarray, level: float) -> tuple[float, float, float]:
     return centre, centre - half, centre + half
 
 
+def proportion(count: int, of: int) -> tuple[float, float]:
+    """The interval of a share at 95 %, exact: Clopper and Pearson (Biometrika 26, 1934)."""
+    found = stats.binomtest(count, of).proportion_ci(LEVEL, method="exact")
+    return float(found.low), float(found.high)
+
+
 def _trimmed(rounds: np.ndarray) -> tuple[float, float, int]:
     """The trimmed mean, its standard error from the winsorized spread, and the degrees of freedom of that."""
     count, cut = len(rounds), int(TRIM * len(rounds))

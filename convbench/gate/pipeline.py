@@ -64,7 +64,7 @@ def run(project: Project, request: Request, console: Console) -> Report:
             raise Usage(f"{path} cannot be written: {path.parent} is no folder")
     start = time.monotonic()
     found = empty = Report(
-        sides["base"], sides["head"], machine.facts(), _settings(request), kind=request.kind, partial=request.partial
+        sides["base"], sides["head"], machine.facts(), settings(request), kind=request.kind, partial=request.partial
     )
     if request.shard:
         empty = found = dataclasses.replace(empty, shard="{}/{}".format(*request.shard))
@@ -88,7 +88,8 @@ def run(project: Project, request: Request, console: Console) -> Report:
     return found
 
 
-def _settings(request: Request) -> dict:
+def settings(request: Request) -> dict:
+    """What reports say of how it was measured."""
     return {
         "smallest": judge.SMALLEST,
         "level": judge.LEVEL,

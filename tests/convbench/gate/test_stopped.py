@@ -148,9 +148,9 @@ def test_a_worker_that_is_starting_when_the_gate_is_stopped_is_ended_too(monkeyp
     assert running == []
 
 
-@pytest.mark.proof  # four gates
-def test_the_self_test(sample, command):
-    asked = ("--self-test", "--bench", "time_filled|time_plain", "--budget", "0.3")
+@pytest.mark.proof  # eight gates
+def test_the_self_test(sample, command, tmp_path):
+    asked = ("--self-test", "2", "--bench", "time_filled|time_plain", "--budget", "0.15", "--json", tmp_path / "rates.json")
     environment = os.environ | settings(sample.folder)
     done = subprocess.run(
         command(*asked), cwd=sample.folder, env=environment, capture_output=True, text=True, timeout=280, check=False
@@ -159,7 +159,11 @@ def test_the_self_test(sample, command):
     assert done.returncode in (0, 1), done.stdout + done.stderr
     lines = done.stdout.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("slow-down"))
-    assert [line.split()[0] for line in lines[start + 1 :]] == ["none", "none", "5%", "none", "10%", "none", "25%"]
-    assert "found " in done.stdout
-    assert "false alarms in" in done.stdout
+    assert [line.split()[0] for line in lines[start + 1 : start + 5]] == ["none", "5%", "10%", "25%"]
+    assert "found, slower by 25%: " in done.stdout
+    assert done.stdout.count("false alarms in") == 8
+    content = json.loads((tmp_path / "rates.json").read_text())
+    assert content["exit_status"] == done.returncode
+    assert len(content["gates"]) == 8
+    assert content["found"][-1]["share"] > 0.5
     assert left_behind(sample.folder) == []
