@@ -20,11 +20,11 @@ from convbench.cli.parts import errors, options, output
 def command(
     base: str, head: str, bench: tuple[str, ...], machine_name: str | None, file: Path | None, config: Path | None
 ) -> None:
-    """Compare the stored results of two commits, before and after, the worst cells first. Measures nothing.
+    """Compare the stored results of two commits, worst cells first.
 
-    They were measured at different times, so a verdict is a hint: same, differs or unknown.
+    Measures nothing. The results were measured at different times, so a verdict (same, differs or unknown) is a hint.
 
-    Ends with 0 where nothing is slower, 1 where a cell is, 2 after a mistake, 4 where nothing could be compared.
+    Exit status: 0 if no cell is slower, 1 if a cell is slower, 2 after an error, 4 if nothing could be compared.
     """
     from convbench.asv import machine, project
     from convbench.stored import compare, results, table

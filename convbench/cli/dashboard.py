@@ -10,11 +10,14 @@ from convbench.cli.parts import options
 
 
 @click.command("dashboard")
-@click.option("--port", type=click.IntRange(1, 65535), help="Where to serve, instead of 8080 or any free one.")
-@click.option("--no-serve", is_flag=True, help="Write the pages, and leave serving them to others.")
+@click.option("--port", type=click.IntRange(1, 65535), help="Port to serve on.  [default: 8080, or any free one]")
+@click.option("--no-serve", is_flag=True, help="Write the pages and do not serve them.")
 @options.CONFIG
 def command(port: int | None, no_serve: bool, config: Path | None) -> None:
-    """Publish asv's dashboard with nothing in it that needs a network, and serve it to this machine until Ctrl-C."""
+    """Publish asv's dashboard and serve it on this machine until Ctrl-C.
+
+    The pages need no network.
+    """
     from convbench.asv import project
     from convbench.pages import asv_dashboard, server, vendor
 

@@ -15,9 +15,11 @@ from convbench.common.terminal import SafeConsole
 @click.option("--json", "file", type=options.FILE, metavar="FILE", help="Write the report to FILE as JSON.")
 @options.CONFIG
 def command(file: Path | None, config: Path | None) -> None:
-    """Check whether this machine is suitable for benchmarking, measure its noise for a minute, and say what is missing.
+    """Check whether this machine is suitable for benchmarking.
 
-    Ends with 0 where it is suitable, with reservations or without, and with 1 where it is not.
+    Measures the machine's noise for a minute and lists missing libraries and devices.
+
+    Exit status: 0 if the machine is suitable, with or without reservations, otherwise 1.
     """
     from convbench.asv import project
     from convbench.doctor import display

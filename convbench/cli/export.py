@@ -13,7 +13,10 @@ from convbench.cli.parts import errors, options
 @click.argument("file", type=options.FILE)
 @options.CONFIG
 def command(file: Path, config: Path | None) -> None:
-    """Write all stored results to FILE, .csv or .parquet: a row a cell of every machine and commit."""
+    """Write all stored results to FILE (.csv or .parquet).
+
+    A row is one cell of one commit on one machine.
+    """
     from convbench.asv import project
     from convbench.stored import export
 

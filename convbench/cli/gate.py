@@ -19,7 +19,7 @@ def _shard(_context, parameter, text: str | None) -> tuple[int, int] | None:
         return None
     place, _, count = text.partition("/")
     if not (place.isdecimal() and count.isdecimal() and 1 <= int(place) <= int(count) <= MAX_SHARDS):
-        raise click.BadParameter(f"{text!r} is no shard, such as 2/5", param=parameter)
+        raise click.BadParameter(f"{text!r} is not a shard such as 2/5", param=parameter)
     return int(place), int(count)
 
 
@@ -27,26 +27,42 @@ def _shard(_context, parameter, text: str | None) -> tuple[int, int] | None:
 @click.argument("sides", metavar="[BASE] [HEAD]", nargs=-1)
 @options.BENCH
 @options.IMPLEMENTATION
-@click.option("--quick", is_flag=True, help="The suite's short selection of problems.")
-@click.option("--budget", type=click.FloatRange(0, min_open=True), metavar="MINUTES", help="For measuring alone.")
-@click.option("--shard", metavar="K/N", callback=_shard, help="Measure every Nth cell from the Kth on, as 2/5.")
-@click.option("--merge", is_flag=True, help="Judge the JSON reports of all shards, named in place of BASE and HEAD, as one.")
-@click.option("--partial", is_flag=True, help="Pass although the budget was too short for some cells.")
-@click.option("--accept", "accepted", multiple=True, metavar="CELL", help="A cell, or a glob, that may be slower.")
-@click.option("--reason", metavar="TEXT", help="Why what --accept names may be slower.")
-@click.option("--accept-file", type=options.FILE, metavar="FILE", help="Read in place of the head's convbench-accept.toml.")
-@click.option("--json", "json_file", type=options.FILE, help="Write the report there.")
-@click.option("--markdown", type=options.FILE, help="The same, for a summary or a comment.")
+@click.option("--quick", is_flag=True, help="Measure the suite's short selection of problems.")
+@click.option(
+    "--budget",
+    type=click.FloatRange(0, min_open=True),
+    metavar="MINUTES",
+    help="Time limit of the measurements, without the builds.",
+)
+@click.option("--shard", metavar="K/N", callback=_shard, help="Measure every Nth cell from the Kth on, for example 2/5.")
+@click.option("--merge", is_flag=True, help="Merge the JSON reports of all shards, given instead of BASE and HEAD.")
+@click.option("--partial", is_flag=True, help="Pass even if the budget was too short for some cells.")
+@click.option(
+    "--accept",
+    "accepted",
+    multiple=True,
+    metavar="CELL",
+    help="Accept that this cell, or cells that match this glob, are slower.",
+)
+@click.option("--reason", metavar="TEXT", help="The reason for --accept.")
+@click.option(
+    "--accept-file",
+    type=options.FILE,
+    metavar="FILE",
+    help="File of accepted cells.  [default: HEAD's convbench-accept.toml]",
+)
+@click.option("--json", "json_file", type=options.FILE, metavar="FILE", help="Write the report to FILE as JSON.")
+@click.option("--markdown", type=options.FILE, metavar="FILE", help="Write the report to FILE as Markdown.")
 @click.option(
     "--self-test",
     type=click.IntRange(1),
     is_flag=False,
     flag_value=1,
     metavar="[N]",
-    help="N times (1), compare HEAD with itself with artificial slow-downs of 0, 5, 10 and 25 % in half of the cells.",
+    help="Compare HEAD with itself N times (1), with artificial slow-downs of 0, 5, 10 and 25 %.",
 )
-@click.option("--dirty", is_flag=True, help="HEAD is the working tree with its uncommitted changes and new files.")
-@click.option("--installed", is_flag=True, help="BASE and HEAD are interpreters or folders of packages; nothing is built.")
+@click.option("--dirty", is_flag=True, help="Measure the working tree, with uncommitted and new files, as HEAD.")
+@click.option("--installed", is_flag=True, help="Build nothing: BASE and HEAD are interpreters or folders of packages.")
 @options.CONFIG
 @options.ENVIRONMENT
 @options.PYTHON
@@ -73,12 +89,13 @@ def command(
     python,
     launch_method,
 ) -> None:
-    """Is HEAD slower than BASE? Builds both, measures them in turn, and judges every cell of any asv suite.
+    """Test whether HEAD is slower than BASE, for any asv suite.
 
-    BASE is where HEAD left the first branch of asv.conf.json, HEAD the commit that is checked out.
+    Builds both commits, measures them in turn and gives a verdict for each cell. HEAD is the commit that is checked out,
+    BASE its merge base with the first branch of asv.conf.json, unless they are given.
 
-    Ends with 0: nothing is slower; 1: a cell has regressed; 2: a mistake in the call; 3: the head does not build, or broke a
-    benchmark that works on the base; 4: the base does not build, or cells were not measured.
+    Exit status: 0 if nothing is slower; 1 if a cell has regressed; 2 after an error in the call; 3 if HEAD does not build
+    or breaks a benchmark that works on BASE; 4 if BASE does not build or cells were not measured.
     """
     errors.require_linux("gate")
     from convbench.asv import project
@@ -90,18 +107,18 @@ def command(
     from convbench.stored import table
 
     if bool(accepted) != bool(reason):
-        raise click.UsageError("--accept and --reason belong together: what may be slower, and why")
+        raise click.UsageError("--accept and --reason must be given together")
     if merge and (not sides or shard or dirty or installed or self_test):
         raise click.UsageError("--merge takes the shards' reports, as convbench gate --merge *.json, and measures nothing")
     if len(sides) > 2 and not merge:
-        raise click.UsageError(f"BASE and HEAD are two, and {len(sides)} are named")
+        raise click.UsageError(f"expected at most BASE and HEAD, got {len(sides)} arguments")
     base, head = (*sides, None, None)[:2]
     if dirty + installed + bool(self_test) > 1:
-        raise click.UsageError("--dirty, --installed and --self-test exclude each other")
+        raise click.UsageError("--dirty, --installed and --self-test cannot be combined")
     if self_test and markdown:
         raise click.UsageError("--self-test writes no Markdown: use --json, or leave --markdown away")
     if dirty and head:
-        raise click.UsageError("--dirty takes the working tree in place of HEAD: name BASE alone, or nothing")
+        raise click.UsageError("--dirty measures the working tree as HEAD: give BASE or nothing")
     with errors.mistakes_end_with_2():
         seconds = None if budget is None else 60 * budget
         acceptances = tuple(Acceptance(cell, reason, "--accept") for cell in accepted)

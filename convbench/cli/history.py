@@ -15,10 +15,12 @@ from convbench.common.selection import Selection, check_names
 @options.BENCH
 @options.IMPLEMENTATION
 @options.MACHINE
-@click.option("--since", metavar="REV", help="Only commits from this one on.")
-@click.option("--fail", is_flag=True, help="End with 1 where a cell is slower now than at the first of these commits.")
+@click.option("--since", metavar="REV", help="First commit to include.")
+@click.option("--fail", is_flag=True, help="Exit with 1 if a cell is slower now than at the first commit.")
 @click.option("--json", "file", type=options.FILE, metavar="FILE", help="Write the changes to FILE as JSON.")
-@click.option("--markdown", type=options.FILE, metavar="FILE", help="Write to FILE what is slower now, for an issue.")
+@click.option(
+    "--markdown", type=options.FILE, metavar="FILE", help="Write the cells that are slower now to FILE as Markdown."
+)
 @options.CONFIG
 def command(
     bench,
@@ -30,11 +32,11 @@ def command(
     markdown: Path | None,
     config: Path | None,
 ) -> None:
-    """Where did stored times change, by how much, and with which commit? Measures nothing.
+    """Find the commits that changed stored times, and by how much.
 
-    All series of a machine are judged together; docs/history.md says how, and how often that is right.
+    Measures nothing. All series of a machine are judged together; docs/history.md explains the method and its error rates.
 
-    Ends with 0, with --fail 1 where a cell is slower, and with 2 after a mistake or where there is nothing to judge.
+    Exit status: 0; 1 with --fail if a cell is slower; 2 after an error or if there are too few results.
     """
     from convbench.asv import machine, project
     from convbench.stored import compare, history, history_formats, results, table

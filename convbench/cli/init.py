@@ -19,11 +19,16 @@ docs/adopt.md of convbench has the rest."""
 
 @click.command("init")
 @click.option(
-    "--action", metavar="OWNER/REPOSITORY@COMMIT", help="Where convbench's action lies, unless pip got it from there."
+    "--action",
+    metavar="OWNER/REPOSITORY@COMMIT",
+    help="The action of convbench.  [default: where pip installed convbench from]",
 )
 @options.CONFIG
 def command(action: str | None, config: Path | None) -> None:
-    """Write the two workflows that gate this repository's pull requests and comment on them, for GitHub."""
+    """Write GitHub workflows that gate pull requests.
+
+    One workflow measures a pull request, the other one comments on it.
+    """
     from convbench.adopt import workflows
     from convbench.asv import project
 

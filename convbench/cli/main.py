@@ -1,4 +1,4 @@
-"""The group `convbench`, with every command."""
+"""The group `convbench` and its commands."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import click
 
 from convbench.cli import bisect, compare, dashboard, doctor, export, gate, history, init, profile, run, speed, table, try_
 
+MAX_HELP_WIDTH = 100  # characters of a line; click's own limit is 80
 COMMANDS = (run, table, export, try_, profile, speed, dashboard, compare, history, doctor, gate, bisect, init)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": MAX_HELP_WIDTH})
 @click.version_option(package_name="convbench")
 def main() -> None:
-    """Which convolution is fastest here, how far from this machine's limit, and did the last commit make it slower."""
+    """Find the fastest convolution on this machine, its distance from the machine's limit, and what made it slower."""
 
 
 for module in COMMANDS:

@@ -14,9 +14,7 @@ from convbench.suite import flat_profile
 @click.command("profile")
 @click.argument("name")
 @click.argument("problem")
-@click.option(
-    "--operation", default="conv2d", show_default=True, help="Or adam_step, preprocess, train_step, ... as impls has them."
-)
+@click.option("--operation", default="conv2d", show_default=True, help="An operation of impls: adam_step, train_step, ...")
 @options.THREADS
 @click.option(
     "--calls",
@@ -28,7 +26,7 @@ from convbench.suite import flat_profile
 @click.option(
     "--seconds", type=click.FloatRange(0.01), default=5.0, show_default=True, help="Approximate time limit in seconds."
 )
-@click.option("--flat", is_flag=True, help="Print a flat profile, a line a function, instead of the call tree.")
+@click.option("--flat", is_flag=True, help="Print a flat profile instead of the call tree.")
 @click.option(
     "--sort",
     type=click.Choice(list(flat_profile.ORDERS)),
@@ -36,7 +34,7 @@ from convbench.suite import flat_profile
     show_default=True,
     help="Order of the flat profile.",
 )
-@click.option("--counters", is_flag=True, help="Print what the processor counted, by perf: cycles, instructions, misses.")
+@click.option("--counters", is_flag=True, help="Print cycles, instructions and misses, by perf.")
 @click.option("--output", type=options.FILE, metavar="FILE.prof", help="Write the profile for snakeviz, gprof2dot or pstats.")
 @click.option("--graph", type=options.FILE, metavar="FILE.svg", help="Draw the call graph, by gprof2dot and Graphviz.")
 @click.option("--native", type=options.FILE, metavar="FILE.svg", help="Draw a flame graph with compiled frames, by py-spy.")
@@ -59,7 +57,9 @@ def command(
     trace: Path | None,
     **question,
 ) -> None:
-    """Where does the time go inside one implementation? Prints the call tree, or what the options name.
+    """Show where an implementation spends its time.
+
+    Prints the call tree unless another output is selected.
 
     PROBLEM is one of benchmarks/sets, or any shape by its label: convbench profile im2col.naive n1c1h7w7k1r3s3
     """

@@ -13,13 +13,15 @@ if TYPE_CHECKING:
 
 
 @click.command("speed")
-@click.option("--row", "rows", multiple=True, metavar="NAME", help="Only this row of the goals; may be repeated.")
+@click.option("--row", "rows", multiple=True, metavar="NAME", help="Measure only this row of the goals; may be repeated.")
 @click.option("--again", flag_value="all", help="Measure again even if results exist.")
 @options.DISTURBED
-@click.option("--dirty", is_flag=True, help="Measure uncommitted changes, and keep the times in .convbench.")
-@click.option("--report", is_flag=True, help="Measure nothing, print what was measured last, and where.")
+@click.option("--dirty", is_flag=True, help="Measure uncommitted changes and keep the times in .convbench.")
+@click.option("--report", is_flag=True, help="Measure nothing and print the last results.")
 def command(rows: tuple[str, ...], again: Again, dirty: bool, report: bool) -> None:
-    """Time ours in turn with torch, OpenCV and a copy, and hold them against the goals in benchmarks/commands/speed.toml.
+    """Compare this suite's kernels with torch, OpenCV and a copy.
+
+    The goals are in benchmarks/commands/speed.toml.
 
     Measures the working tree, writes docs/speed.md: rows that were not measured here and now are shown from where they were
     last. Resumes where it stopped if interrupted.
@@ -44,9 +46,9 @@ def command(rows: tuple[str, ...], again: Again, dirty: bool, report: bool) -> N
 
 @click.command("tune")
 @options.DISTURBED
-@click.option("--dirty", is_flag=True, help="Measure uncommitted code all the same, and keep the times apart.")
+@click.option("--dirty", is_flag=True, help="Measure uncommitted changes and keep the times in .convbench.")
 def tune(again: Again, dirty: bool) -> None:
-    """Measure which implementation is fastest on which problem, and write the table that cpu.auto picks from.
+    """Measure the fastest implementation of each problem, for cpu.auto.
 
     Resumes where it stopped if interrupted.
     """

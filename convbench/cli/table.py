@@ -20,23 +20,32 @@ if TYPE_CHECKING:
 @options.BENCH
 @options.IMPLEMENTATION
 @options.MACHINE
-@click.option("--commit", help="Another commit than the one measured last.")
-@click.option("--baseline", help="What speed-ups are relative to, instead of the suite's own baseline.")
-@click.option("--layout", type=click.Choice(["own", "compare"]), default="own", show_default=True, help="Or torch's Compare.")
-@click.option("--summary", "short", is_flag=True, help="The fastest of each problem, on one screen; as without a selection.")
+@click.option("--commit", help="The commit.  [default: the one measured last]")
+@click.option("--baseline", help="Implementation that speed-ups are relative to.  [default: the suite's]")
+@click.option(
+    "--layout",
+    type=click.Choice(["own", "compare"]),
+    default="own",
+    show_default=True,
+    help="Layout; compare is that of torch.utils.benchmark.Compare.",
+)
+@click.option("--summary", "short", is_flag=True, help="Show the fastest implementation of each problem, on one screen.")
 @options.WHY
 @options.JSON_LINES
 @options.CSV_LINES
 @options.CONFIG
 def command(bench, implementation, machine_name, commit, baseline, layout, short, why, as_json, as_csv, config) -> None:
-    """Show stored results: problems down, implementations across."""
+    """Show stored results, the fastest implementations first.
+
+    Without a selection, shows the fastest implementation of each problem, as --summary does.
+    """
     import numpy as np
 
     from convbench.asv import project
     from convbench.stored import results, roofline, summary, table, torch_compare
 
     if layout == "compare" and (as_json or as_csv):
-        raise click.UsageError("--layout is for people; --json and --csv have all there is")
+        raise click.UsageError("--layout cannot be combined with --json or --csv")
     here = project.find(config)
     known = errors.readable(results.benchmarks, here.results)
     check_names(known, (*implementation, *filter(None, [baseline])))
@@ -57,7 +66,7 @@ def command(bench, implementation, machine_name, commit, baseline, layout, short
         )
     heading = f"{stored.machine}, commit {stored.commit[:8]}, {stored.environment}"
     if older.intersection(cells.benchmark):
-        heading += f"; not today's version: {', '.join(sorted(older.intersection(cells.benchmark)))}"
+        heading += f"; older benchmark versions: {', '.join(sorted(older.intersection(cells.benchmark)))}"
     if layout == "compare":
         click.echo(f"{heading}\n{torch_compare.compare(cells, known)}")
         return
@@ -67,15 +76,15 @@ def command(bench, implementation, machine_name, commit, baseline, layout, short
     if (short or everything) and summary.is_meant_for(cells):
         brief = table.Notes(f"{stored.machine}, commit {stored.commit[:8]}", named)
         summary.show(cells, known, brief, output.console(output.SCREEN))
-        click.echo("every cell: convbench table --bench REGEX, or --bench . for all; as a page: convbench dashboard")
+        click.echo("more: convbench table --bench REGEX (. for all); as a page: convbench dashboard")
         return
     output.print_cells(cells, notes, as_json, as_csv, why)
 
 
 def _latest(here: Project, known: dict, machine_name: str | None, commit: str | None) -> tuple[Run, dict]:
-    """The newest readable results that fit, and their benchmarks; files that cannot be read are named and passed over.
+    """The newest readable results that match, and their benchmarks; unreadable files are skipped with a warning.
 
-    Of a commit that is named, whatever it has is read, also what has another version today.
+    For a named commit, results of older benchmark versions are read, too.
     """
     from convbench.asv import machine
     from convbench.stored import compare, results, unbuilt

@@ -14,44 +14,47 @@ from convbench.common.terminal import SafeConsole
 
 @click.command("try")
 @click.argument("texts", metavar="PROBLEM... [NAME]...", nargs=-1)
-@click.option("--operation", default="conv2d", show_default=True, metavar="NAME", help="What is done with the problem.")
+@click.option("--operation", default="conv2d", show_default=True, metavar="NAME", help="The operation.")
 @click.option("--stride", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--padding", default="0", show_default=True, help='A number, VERTICALxHORIZONTAL or "same".')
 @click.option("--dilation", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--groups", type=click.IntRange(1), default=1, show_default=True)
 @click.option("--dtype", type=click.Choice(["float32", "float64"]), default="float32", show_default=True)
-@click.option("--fill", type=float, default=0.0, show_default=True, help="im2col: what the padding holds.")
+@click.option("--fill", type=float, default=0.0, show_default=True, help="im2col: value of the padding.")
 @click.option(
     "--batch",
     type=click.IntRange(1),
     default=32,
     show_default=True,
-    help="read_batch: number of tiles, or as many as there are.",
+    help="read_batch: maximum number of tiles.",
 )
 @click.option("--bands", metavar="BAND,...", help="read_batch: bands to read, from 1.  [default: 4,3,2 where there are four]")
+@click.option("--region", metavar="TOPxLEFTxHEIGHTxWIDTH", help="preprocess: part of the picture, in pixels.  [default: all]")
 @click.option(
-    "--region", metavar="TOPxLEFTxHEIGHTxWIDTH", help="preprocess: part of the picture, in pixels.  [default: all of it]"
-)
-@click.option(
-    "--size", type=click.IntRange(1), default=128, show_default=True, help="preprocess: side of what the network is given."
+    "--size",
+    type=click.IntRange(1),
+    default=128,
+    show_default=True,
+    help="preprocess: side of the network's input, in pixels.",
 )
 @click.option(
     "--file",
     "files",
     type=click.Path(exists=True, dir_okay=False),
     multiple=True,
-    help="An implementation in a file of your own; may be given several times.",
+    help="File with another implementation; may be repeated.",
 )
 @options.THREADS
-@click.option("--seconds", type=click.FloatRange(0.01), default=0.5, show_default=True, help="For each implementation.")
+@click.option("--seconds", type=click.FloatRange(0.01), default=0.5, show_default=True, help="Time for each implementation.")
 @options.WHY
 @options.JSON_LINES
 @options.CSV_LINES
 @click.pass_context
 def command(context: click.Context, texts, operation, files, why, as_json, as_csv, **options) -> None:
-    """Check and time your problem on the working tree, every implementation in turn or those named. Stores nothing.
+    """Check and time implementations on your problem.
 
-    For conv2d the problem is INPUT, NxCxHxW, and WEIGHT, KxCxRxS, with C the channels of a group:
+    Times the working tree's implementations, all or those given, and stores nothing. The problem of conv2d is INPUT
+    (NxCxHxW) and WEIGHT (KxCxRxS), where WEIGHT's C is the number of channels of a group:
 
     \b
     convbench try 1x64x56x56 128x64x3x3 --stride 2
@@ -60,7 +63,7 @@ def command(context: click.Context, texts, operation, files, why, as_json, as_cs
     convbench try 1x64x56x56 128x64x3x3 cpu.mine cpu.mine@HEAD
 
     \b
-    Other operations, each with its own problem:
+    Problems of other operations:
     conv2d_backward   INPUT WEIGHT   as for conv2d
     conv_transpose2d  INPUT WEIGHT   as torch has them: 1x128x8x8 128x64x4x4
     im2col            IMAGE KERNEL   sizes along each axis: 64x64 3x3
@@ -87,7 +90,7 @@ def command(context: click.Context, texts, operation, files, why, as_json, as_cs
 
 
 def _show_winner(cells, notes) -> None:
-    """Say what is fastest, how sure that is, and how to ask again."""
+    """Print what is fastest, how sure that is, and the command that repeats it."""
     from convbench.stored import table
 
     timed = cells[(cells.status == "ok") & cells.value.gt(0)]
@@ -95,9 +98,9 @@ def _show_winner(cells, notes) -> None:
         return
     fastest, *close = table.as_fast(timed)
     words = f"fastest: {fastest}"
-    if close:
-        words += f", and within its spread {', '.join(close)}"
     if notes.baseline and fastest != notes.baseline:
         ratio, between = table.speedup(next(cell for cell in timed.itertuples() if cell.implementation == fastest))
-        words += f"; {ratio} the speed of {notes.baseline} ({between})"
+        words += f", {ratio} the speed of {notes.baseline} ({between})"
+    if close:
+        words += f"\nas fast within the spread: {', '.join(close)}"
     click.echo(f"{words}\nagain: {shlex.join(['convbench', *sys.argv[1:]])}")

@@ -43,8 +43,8 @@ def with_spread(value: float, unit: str, spread: float | None) -> str:
 
 
 def many(count: int, noun: str) -> str:
-    """So many of something: "1 thread", "2 threads"."""
-    return f"{count:,} {noun}{'s' * (count != 1)}"
+    """A count with its noun: "1 thread", "2 threads"."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def significant(value: float, count: int) -> str:

@@ -35,10 +35,14 @@ def document(found: Diagnosis) -> dict[str, Any]:
 def show(found: Diagnosis, console: Console) -> None:
     """Print the facts, the noise, what the implementations lack, and the verdict with its reasons."""
     _section("machine", _machine_rows(found.machine), console)
-    _section("noise, where a round is two fresh processes whose blocks are timed in turn", _noise_rows(found.noises), console)
+    _section(
+        "noise: how much the same work differs between fresh processes",
+        _noise_rows(found.noises),
+        console,
+    )
     _section("suite", _suite_rows(found.suite), console)
     style = {FIT: "bold green", RESERVATIONS: "bold yellow", UNFIT: "bold red"}[found.verdict]
-    concerns = [("not fit" if one.grave else "reservation", f"{one.reason}; {one.cure}") for one in found.concerns]
+    concerns = [("unsuitable" if one.grave else "reservation", f"{one.reason}; {one.cure}") for one in found.concerns]
     _section(one_line(f"this machine is {found.verdict}", style=style), concerns, console)
 
 
@@ -60,7 +64,7 @@ def _machine_rows(machine: MachineFacts) -> list[tuple[str, str]]:
     cores = ", ".join(map(str, machine.usable))
     return [
         ("processor", machine.processor),
-        ("cores", f"{machine.cores}, of which this process may use {len(machine.usable)} (number {cores})"),
+        ("cores", f"{machine.cores}, of which this process may use {len(machine.usable)} (numbered {cores})"),
         ("memory", " of ".join(numbers.quantity(count, "bytes") for count in (machine.available, machine.memory)) + " free"),
         ("load", f"{machine.load:.1f} in the last minute; {machine.used:.2f} cores in use over {WATCH_SECONDS:.0f} s"),
         ("stolen", f"{numbers.percent(machine.stolen)} of the time, by the host"),
@@ -73,8 +77,8 @@ def _noise_rows(noises: Sequence[Noise]) -> list[tuple[str, str]]:
     return [
         (
             one.kind,
-            f"{KINDS[one.kind]}, {len(one.ratios)} rounds: "
-            f"{numbers.percent(one.ratio_deviation)} between the two of a round, "
+            f"{KINDS[one.kind]}, {len(one.ratios)} rounds of two processes: "
+            f"{numbers.percent(one.ratio_deviation)} between the two, "
             f"{numbers.percent(one.between)} between all processes, {numbers.percent(one.within)} within one; "
             f"{rounds_needed(one)}",
         )

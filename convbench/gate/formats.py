@@ -37,8 +37,8 @@ def again(report: Report, row: Row) -> str:
 def show(report: Report, console: Console) -> None:
     """Print the table, worst first: all that is not the same, then how it ended."""
 
-    def tell(said: str) -> None:
-        console.print(one_line(said), highlight=False, soft_wrap=True)
+    def tell(said: str, is_command: bool = False) -> None:
+        console.print(one_line(said), highlight=False, soft_wrap=is_command)
 
     where = f", {report.environment}; not in {', '.join(report.others)}" if report.others else ""
     different = f"; different: {', '.join(report.differences)}" if report.differences else ""
@@ -60,7 +60,7 @@ def show(report: Report, console: Console) -> None:
         tell(f"{name} {reason}")
     for row in shown:
         if row.verdict in ("regressed", "ambiguous", "broken"):
-            tell(f"again: {again(report, row)}")
+            tell(f"again: {again(report, row)}", is_command=True)
     for acceptance in report.proposed:
         tell(" ".join(f"{PROPOSED}: {acceptance.cell} ({acceptance.reason})".split()))
     if report.proposal_error:

@@ -1,4 +1,4 @@
-"""What a run tells: the one place that prints, and the words for how far it came."""
+"""Prints the progress of a run and what was kept of it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from convbench.run.classes import ClassOutcome, Progress
 
 @dataclass
 class Summary:
-    """What a run of so many commits came to. unbuilt: commits that do not build, with their reasons."""
+    """The outcome of a run. unbuilt: commits that do not build, with their reasons."""
 
     commits: int
     failed_cells: int = 0
@@ -24,7 +24,7 @@ class Summary:
 
 @dataclass
 class Position:
-    """How far a run is. commit, class_name: what is being measured, after so many of the commit's classes."""
+    """How far a run is. commit, class_name: what is being measured, after `classes_done` of the commit's classes."""
 
     commits: int
     commits_done: int = 0
@@ -45,7 +45,7 @@ def problems(summary: Summary) -> list[str]:
         found.append(f"{len(summary.unbuilt)} of {summary.commits} commits {does} not build: {names}; see the reasons above")
     if summary.failed_cells:
         found.append(
-            f"{summary.failed_cells} of the cells failed and have no time; `convbench table` names them and says why"
+            f"{numbers.many(summary.failed_cells, 'cell')} failed; `convbench table --bench . --why` shows the reasons"
         )
     return found
 
@@ -71,7 +71,7 @@ class Reporter:
         self._warn("uncommitted changes are not measured: commit them, or use `convbench try`")
 
     def not_built_again(self, commit: str, reason: str) -> None:
-        self._tell(f"{commit[:8]} did not build, and is tried again by --again alone: {reason}")
+        self._tell(f"{commit[:8]} did not build before and is skipped (--again builds it again): {reason}")
 
     def building(self, commit: str, left: int, is_first: bool) -> None:
         """left: commits that are not measured yet, this one included."""
@@ -83,21 +83,22 @@ class Reporter:
         self._warn(f"{commit[:8]} does not build: {reason}")
 
     def nothing_missing(self, commit: str, selected: int) -> None:
-        self._tell(f"all {selected} cells of {commit[:8]} are there already; --again measures them anew")
+        self._tell(f"all {selected} cells of {commit[:8]} have results; --again measures them again")
 
     def without_device(self, cells: int) -> None:
         self._tell(f"{cells} cells of GPU implementations are not started: there is no CUDA device")
 
     def planned(self, selected: int, missing: int, classes: int, seconds: float) -> None:
-        there = f", {selected - missing} are there already" if missing < selected else ""
-        self._tell(f"{missing} cells in {classes} classes{there}: about {numbers.minutes(seconds)}")
+        there = f", {selected - missing} have results already" if missing < selected else ""
+        where = f"{classes} class{'es' * (classes != 1)}"
+        self._tell(f"{numbers.many(missing, 'cell')} of {where}{there}: about {numbers.minutes(seconds)}")
 
     def more_commits(self, count: int, seconds: float) -> None:
-        self._tell(f"{count} more commits after this one: about {numbers.minutes(seconds)} for all")
+        self._tell(f"{numbers.many(count, 'more commit')} after this one: about {numbers.minutes(seconds)} for all")
 
     @contextlib.contextmanager
     def measuring(self, title: str, total: int) -> Iterator[Callable[[Progress], None]]:
-        """A bar for a class of so many rounds of cells; gives the function that moves it."""
+        """A bar for a class with `total` rounds of cells; yields the function that moves it."""
         with progress.counting_bar(self.console) as bar:
             task = bar.add_task(title, total=total, now="")
 

@@ -296,29 +296,31 @@ def show(comparison: Comparison, console: Console) -> None:
     """Print a row for every cell that has a time or failed, and how many others there are."""
     commits = f"{comparison.base[:8]} (before) and {comparison.head[:8]} (after)"
     console.print(one_line(f"{KIND}: {comparison.machine}, {commits}, {comparison.environment}", style="bold"))
-    console.print(one_line("median ± half the interquartile range; ratio: after over before, the worst first"))
-    wide = f"{SPREADS} x the spread, the larger interquartile range over its median, where that is more"
-    console.print(one_line(f"differs: by over {numbers.percent(MIN_CHANGE)}, or over {wide}"))
+    console.print(one_line("median ± half the interquartile range; ratio: after over before, worst first"))
+    larger = f"by over {numbers.percent(MIN_CHANGE)} and over {SPREADS} x the spread".replace(".0", "")
+    console.print(one_line(f"differs: {larger}, the larger IQR over its median"))
     console.print(one_line("measured at different times, so a verdict is a hint; `convbench gate` decides"))
     for environment in comparison.left_out:
         console.print(one_line(f"measured less recently and left out: {environment}"))
     if told := [cell for cell in comparison.cells if cell.told]:
         names = [spelling((cell.benchmark, cell.params)) for cell in told]
-        show_rows(functools.partial(_table, told), names, console)
+        show_rows(functools.partial(_table, told), names, [f"{cell.verdict}: {cell.reason}" for cell in told], console)
     for kind, count in _untold(comparison.cells).most_common():
         console.print(one_line(f"{_cells(count)} without a time: {kind}"), highlight=False)
     console.print(one_line(_summary(comparison.cells), style="bold"), highlight=False)
 
 
-def _table(cells: Sequence[ComparedCell], names: Sequence[str]) -> Table:
+def _table(cells: Sequence[ComparedCell], names: Sequence[str], verdicts: Sequence[str]) -> Table:
     table = before_and_after()
-    table.add_column("verdict", overflow="fold")
-    for cell, name in zip(cells, names, strict=True):
+    if verdicts:
+        table.add_column("verdict")
+    for cell, name, *verdict in zip(cells, names, *filter(None, [verdicts]), strict=True):
         table.add_row(
             one_line(name),
             *(one_line(_time(side)) for side in (cell.before, cell.after)),
             one_line("" if cell.ratio is None else numbers.ratio(cell.ratio)),
-            one_line(f"{cell.verdict}: {cell.reason}", style="bold red" if cell.slower else ""),
+            *(one_line(words) for words in verdict),
+            style="bold red" if cell.slower else None,
         )
     return table
 

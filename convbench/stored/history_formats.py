@@ -87,7 +87,8 @@ def show(found: History, console: Console) -> None:
         events = [event for event in found.events if event.kind == kind]
         if events:
             console.print(one_line(TITLES[kind], style="bold"))
-            show_rows(functools.partial(_table, events), [_name(event, found.environments) for event in events], console)
+            names = [_name(event, found.environments) for event in events]
+            show_rows(functools.partial(_table, events), names, [_blame(event) for event in events], console)
     console.print(one_line(_summary(found), style="bold"), highlight=False)
 
 
@@ -95,12 +96,13 @@ def _name(event: Event, environments: Sequence[str]) -> str:
     return event.cell + (f" [{environments.index(event.environment) + 1}]" if len(environments) > 1 else "")
 
 
-def _table(events: Sequence[Event], names: Sequence[str]) -> Table:
+def _table(events: Sequence[Event], names: Sequence[str], blame: Sequence[str]) -> Table:
     table = before_and_after()
-    table.add_column("95 % interval", justify="right")
+    table.add_column("95 % interval", justify="right", no_wrap=True)
     table.add_column("commits", no_wrap=True)
-    table.add_column("", overflow="fold")
-    for event, name in zip(events, names, strict=True):
+    if blame:
+        table.add_column("")
+    for event, name, *what in zip(events, names, *filter(None, [blame]), strict=True):
         change = event.change
         # Digits enough for the smallest change to show.
         spread = min(event.noise, change_points.MIN_CHANGE / 2)
@@ -110,14 +112,14 @@ def _table(events: Sequence[Event], names: Sequence[str]) -> Table:
             one_line(_ratio(change.ratio)),
             one_line(f"{_ratio(change.low)} to {_ratio(change.high)}"),
             one_line(f"{event.good.hash[:8]}..{event.changed.hash[:8]}"),
-            one_line(_blame(event)),
+            *(one_line(words) for words in what),
             style="red" if event.kind == change_points.STEP and change.ratio > 1 else None,
         )
     return table
 
 
 def _blame(event: Event) -> str:
-    """Whose change it is: the commit, or the likeliest of several; or what it was measured with."""
+    """The commit that made the change, or the likeliest of several; or what it was measured with."""
     if event.kind == DIFFERENTLY:
         return ", ".join(f"{name} {before} to {after}" for name, (before, after) in event.versions.items())
     if event.between == 1:

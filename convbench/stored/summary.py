@@ -42,7 +42,7 @@ def show(cells: pd.DataFrame, known: dict[str, dict[str, Any]], notes: table.Not
         grid.add_row(*map(one_line, _line(benchmark, row, group)))
     console.print(grid)
     if more := len(groups) - len(shown):
-        console.print(f"and {more} problems more")
+        console.print(f"and {more} more problems")
     for sentence in _crossovers(timed):
         console.print(one_line(sentence), highlight=False)
     for sentence in _counts(cells, notes.baseline):
@@ -130,12 +130,12 @@ def _size(words: str) -> float | None:
 
 def _counts(cells: pd.DataFrame, baseline: str | None) -> Iterator[str]:
     if baseline:
-        yield f"speed-up: over {baseline}, and from quartile to quartile"
-    yield "+1: one more is as fast within its spread; two processes of the same code differ by a few percent"
+        yield f"speed-up: over {baseline}, from quartile to quartile"
+    yield f"+1: one more is as fast; {table.AGREEMENT}"
     checked = cells.relative_l2.notna().sum() if "relative_l2" in cells else 0
-    yield f"timed: {(cells.status == 'ok').sum()} cells, {checked} of them checked against the reference"
+    yield f"timed: {numbers.many((cells.status == 'ok').sum(), 'cell')}, {checked:,} of them checked against the reference"
     if failed := (cells.status == "failed").sum():
-        yield f"FAILED: {failed} cells; convbench table --bench . --why names them"
+        yield f"FAILED: {numbers.many(failed, 'cell')}; convbench table --bench . --why shows them"
     kinds = Counter(
         (table.text(reason) or "no reason recorded").partition(":")[0] for reason in cells[cells.status == "skipped"].reason
     )

@@ -22,9 +22,11 @@ from convbench.common import numbers
 from convbench.common.terminal import line, one_line, printable
 
 # The columns of one problem, and those that a narrow screen goes without, the first of them first.
-RANKED = ("", "median", "IQR/2", "speed-up", "*", "limit", "cold", "relative time")
-LEFT_OUT = ("relative time", "*", "limit", "cold", "IQR/2", "speed-up")
+RANKED = ("", "median", "IQR/2", "speed-up", "interval", "limit", "cold", "relative time")
+LEFT_OUT = ("IQR/2", "cold", "limit", "relative time", "interval", "speed-up")
+BAR = len("relative time")  # characters of the longest bar
 ENDLESS = 10_000  # characters that no line has
+AGREEMENT = "two processes of the same code differ by a few percent"
 # The columns of --json and --csv, in this order.
 FIELDS = [
     *(
@@ -84,12 +86,12 @@ def for_spreadsheet(value: Any) -> Any:
 def show(cells: pd.DataFrame, notes: Notes, console: Console, why: bool = False) -> None:
     """Print a table for every benchmark, and under it what has no time: counts by reason, or with `why` each reason whole."""
     console.print(one_line(notes.heading, style="bold"))
-    legend = "median ± half the interquartile range (IQR/2)"
+    console.print("median ± half the interquartile range (IQR/2)")
     if notes.baseline:
-        legend += f"; speed-up over {notes.baseline}, from quartile to quartile; percent of this machine's measured limit"
-    console.print(one_line(legend))
+        console.print(one_line(f"speed-up: over {notes.baseline}; {AGREEMENT}"))
+        console.print("interval: from quartile to quartile; limit: percent of the measured limit")
+    console.print()
     for benchmark, group in cells.groupby("benchmark", sort=False):
-        console.print()
         _block(str(benchmark), group, console, why)
 
 
@@ -105,8 +107,11 @@ def _block(benchmark: str, group: pd.DataFrame, console: Console, why: bool) -> 
     else:
         console.print(one_line(title, style="bold"))
         _grid(_compared(group), console)
-    for remark in reasons(group) if why else counted(group):
+    remarks = reasons(group) if why else counted(group)
+    for remark in remarks:
         console.print(one_line(remark), highlight=False)
+    if remarks:
+        console.print()
 
 
 def ranking(group: pd.DataFrame, width: int) -> Table:
@@ -117,14 +122,14 @@ def ranking(group: pd.DataFrame, width: int) -> Table:
     wide = {name: max(len(name), *(len(line.get(name, "")) for line in lines)) + 3 for name in RANKED}
     shown = [name for name in RANKED if any(line.get(name) for line in lines)]
     for name in LEFT_OUT:
-        if sum(wide[one] for one in shown) > width:
+        if name in shown and sum(wide[one] for one in shown) > width:
             shown.remove(name)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in shown:
         if name in ("", "relative time"):
             table.add_column(name, overflow="fold")
         else:
-            table.add_column(name.strip("*"), justify="right", no_wrap=True)
+            table.add_column(name, justify="right", no_wrap=True)
     for found in lines:
         table.add_row(*(one_line(found.get(name, "")) for name in shown))
     return table
@@ -138,10 +143,10 @@ def _ranked(cell: Any, longest: float) -> dict[str, str]:
         "median": numbers.quantity(cell.value, cell.unit, spread),
         "IQR/2": "" if spread is None else f"±{numbers.percent(spread)}",
         "speed-up": ratio,
-        "*": between,
+        "interval": between,
         "limit": "" if absent(cell.percent_of_limit) else numbers.percent(cell.percent_of_limit / 100),
         "cold": "" if absent(cell.cold) else numbers.quantity(cell.cold, "seconds"),
-        "relative time": bar(cell.value / longest if longest else 0.0),
+        "relative time": bar(cell.value / longest if longest else 0.0, BAR),
     }
 
 
@@ -164,7 +169,7 @@ def as_fast(cells: pd.DataFrame) -> list[str]:
     return [first.implementation, *close]
 
 
-def bar(share: float, width: int = 20) -> str:
+def bar(share: float, width: int) -> str:
     """A share of 1 as a bar of up to so many characters."""
     eighths = max(1, round(share * width * 8))
     return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
@@ -251,19 +256,23 @@ def _cell(cell) -> Text:
 def before_and_after() -> Table:
     """A table whose first columns are a name, both values and their ratio."""
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    grid.add_column("", overflow="fold")
+    grid.add_column("", no_wrap=True)
     for column in ("before", "after", "ratio"):
         grid.add_column(column, justify="right", no_wrap=True)
     return grid
 
 
-def show_rows(make: Callable[[Sequence[str]], Table], names: Sequence[str], console: Console) -> None:
-    """Print what is made of the names of its rows; where they leave no room for the rest, numbers stand for them."""
-    wanted = Measurement.get(console, console.options.update_width(ENDLESS), make(names)).minimum
-    numbered = wanted > console.width
-    console.print(make([f"{i}" for i in range(1, len(names) + 1)] if numbered else names))
-    if numbered:
-        console.print(Text("\n".join(line(f"{i} is {name}") for i, name in enumerate(names, 1)) + "\n"), soft_wrap=True)
+def show_rows(
+    make: Callable[[Sequence[str], Sequence[str]], Table], names: Sequence[str], remarks: Sequence[str], console: Console
+) -> None:
+    """Print a table made of its rows' names and remarks. If it is too wide, rows are numbered and both follow below."""
+    table = make(names, remarks)
+    if Measurement.get(console, console.options.update_width(ENDLESS), table).maximum <= console.width:
+        console.print(table)
+        return
+    console.print(make([f"{i}" for i in range(1, len(names) + 1)], []))
+    below = (line(f"{i}: {name}; {remark}") for i, (name, remark) in enumerate(zip(names, remarks, strict=True), 1))
+    console.print(Text("\n".join(below) + "\n"), soft_wrap=console.width >= ENDLESS)
 
 
 def counted(group: pd.DataFrame) -> list[str]:
@@ -272,7 +281,7 @@ def counted(group: pd.DataFrame) -> list[str]:
     kinds = Counter((text(reason) or "no reason recorded").partition(":")[0] for reason in untold.reason)
     found = reasons(group.drop(untold.index))
     if kinds:
-        found.append(f"skipped: {', '.join(f'{count} {kind}' for kind, count in kinds.most_common())}; --why says it of each")
+        found.append(f"skipped: {', '.join(f'{count} {kind}' for kind, count in kinds.most_common())}; --why shows each")
     return found
 
 
@@ -282,26 +291,26 @@ def reasons(group: pd.DataFrame) -> list[str]:
     for cell in group.itertuples():
         if cell.status in ("skipped", "failed") or text(cell.reason):
             name = text(cell.implementation)
-            # Said by its name, what one lacks would be told once for each of those who lack the same.
+            # Without the implementation's name, those that lack the same share one line.
             reason = (text(cell.reason) or "no reason recorded").replace(f"unavailable: {name} ", "unavailable: it ")
             # A reason that names figures differs from cell to cell; its kind says it once.
             kind = reason.partition(":")[0] if reason.startswith("too slow here") else reason
             found[f"FAILED, {kind}" if cell.status == "failed" else kind][name].append(", ".join(cell.row))
     names = group.implementation.dropna().unique()
-    return [f"{_whom(holders, len(names))}{reason}" for reason, holders in found.items()]
+    return [f"{_named(holders, len(names))}{reason}" for reason, holders in found.items()]
 
 
-def _whom(holders: dict[str, list[str]], implementations: int) -> str:
-    """Who has a reason and how often: names with their rows, or everybody at once."""
+def _named(holders: dict[str, list[str]], implementations: int) -> str:
+    """The implementations with one reason and their rows, or all at once."""
     counts = {len(rows) for rows in holders.values()}
     if len(holders) == implementations > 1 and len(counts) == 1:
         each = counts.pop()
         return f"every implementation ({each} rows each): " if each > 1 else "every implementation: "
-    who = []
+    named = []
     for name, rows in holders.items():
         where = rows[0] if len(rows) == 1 else f"{len(rows)} rows"
-        who.append(f"{name} ({where})".strip() if where else name)
-    return ", ".join(filter(None, who)) + ": " * any(who)
+        named.append(f"{name} ({where})" if name and where else name or where)
+    return ", ".join(filter(None, named)) + ": " * any(named)
 
 
 def text(value: Any) -> str:

@@ -52,4 +52,4 @@ def test_the_help_needs_none_of_the_libraries_that_take_long_to_import():
     code = "sys.modules.update(dict.fromkeys(['asv', 'numpy', 'pandas']))"
     done = begin("--help", code=code, stdout=subprocess.PIPE)
     assert (done.returncode, done.stderr) == (0, "")
-    assert f"instead of {server.PORT} or" in begin("dashboard", "--help", stdout=subprocess.PIPE).stdout
+    assert f"default: {server.PORT}, or" in begin("dashboard", "--help", stdout=subprocess.PIPE).stdout

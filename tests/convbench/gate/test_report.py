@@ -2,35 +2,28 @@
 
 import json
 import math
-import os
 import re
 import shlex
 from pathlib import Path
 
 import click
 import pytest
+import screens
 from rich.console import Console
+from shown_reports import EVERYTHING, NASTY, SLOWER, ended
 
 from convbench.gate import failures, formats, judge, report
 from convbench.gate.accept import Acceptance
 from convbench.gate.failures import Failure, HeadBroken
-from convbench.gate.report import Report, Row
+from convbench.gate.report import Row
 from convbench.gate.sample import CellState
 from convbench.gate.workers import TimedCell
-
-GOLDEN = Path(__file__).parents[2] / "golden"
-
 
 # The exit status
 
 
 def row(verdict, name="a.time_a", rounds=8, **more):
     return Row(name, [], verdict, rounds=rounds, **more)
-
-
-def ended(*found, **more):
-    facts = {"machine": "box", "os": "Linux"}
-    return Report("0123456789ab" + 28 * "0", "ba9876543210" + 28 * "0", facts, {"level": 0.95}, list(found), **more)
 
 
 QUIET = [row("same"), row("ambiguous"), row("improved"), row("new", rounds=0), row("skipped", rounds=0)]
@@ -156,31 +149,6 @@ def test_a_regression_is_accepted_by_its_name_with_parameters():
 
 # Reports
 
-NASTY = Row(
-    "a.time_a",
-    ["'x|y'", "'<script>alert(1)</script>'", "'@someone'"],
-    "broken",
-    reason="works on the base and fails on the head: ValueError: a|b <script>alert(1)</script> @someone `#1` [x](y) *z*",
-)
-SLOWER = {"before": 1.0e-3, "after": 1.25e-3, "ratio": 1.25, "interval": [1.2, 1.3], "rounds": 13}
-EVERYTHING = ended(
-    NASTY,
-    Row("a.time_slow", ["10", "'a'"], "regressed", **SLOWER),
-    Row("a.time_slow", ["20", "'a'"], "regressed", **SLOWER, accepted="accepted by --accept: it is right now"),
-    Row("a.time_lost", [], "not measured", reason="fails on both sides: OSError"),
-    Row("a.time_unclear", [], "ambiguous", 2e-6, 2.1e-6, 1.05, [0.9, 1.21], 40),
-    Row("a.time_fast", [], "improved", 2.0, 1.0, 0.5, [0.49, 0.51], 12),
-    *(Row("a.time_new", [str(n)], "new", reason="works on the head alone; on the base: AttributeError") for n in range(4)),
-    Row("a.time_same", ["1"], "same", 1e-3, 1e-3, 1.0, [0.999, 1.001], 6, answer="same"),
-    Row("a.time_same", ["2"], "same", 1e-3, 1e-3, 1.0, [0.999, 1.001], 6, answer="changed: by at most 1.0e-03"),
-    Row("a.time_same", ["3"], "same", 1e-3, 1e-3, 1.0, [0.999, 1.001], 6, notes=["openblas has 2 threads on 1 cores"]),
-    Row("a.time_skipped", [], "skipped", reason="the suite skips it (on both sides)"),
-    listed=[("a.track_size", "has no time: its kind is track"), ("b.time_b", "is new: it cannot be imported")],
-    rounds=40,
-    seconds=123.4,
-    environment="virtualenv-py3.11",
-)
-
 
 def terminal(result, width=140):
     console = Console(width=width, force_terminal=False)
@@ -208,12 +176,8 @@ def test_what_is_proposed_is_reported_and_accepts_nothing():
     assert formats.as_json(result)["proposed"] == [{"cell": each.cell, "reason": each.reason} for each in proposed]
 
 
-@pytest.mark.parametrize(("rendered", "name"), [(terminal, "gate.txt"), (formats.as_markdown, "gate.md")])
-def test_reports_are_as_they_were(rendered, name):
-    """UPDATE_GOLDEN=1 writes what they are now."""
-    if os.environ.get("UPDATE_GOLDEN"):
-        (GOLDEN / name).write_text(rendered(EVERYTHING), encoding="utf-8")
-    assert rendered(EVERYTHING) == (GOLDEN / name).read_text(encoding="utf-8")
+def test_the_markdown_is_as_it_was():
+    screens.require_same("gate.md", formats.as_markdown(EVERYTHING))
 
 
 def test_markdown_says_nothing_of_its_own():

@@ -123,7 +123,7 @@ def test_an_interrupted_range_goes_on_where_it_stopped(story):
     assert err.strip() == "Error: interrupted: 1 of 5 commits are done; the same command goes on from there"
     assert story.left == []
     assert story.early.keys() == {story.hashes[4]}  # the newest was measured first
-    assert f"all 2 cells of {story.hashes[4][:8]} are there already" in story.ran[1]
+    assert f"all 2 cells of {story.hashes[4][:8]} have results" in story.ran[1]
     assert stored(story)[story.hashes[4]] == story.early[story.hashes[4]]
 
 
@@ -146,7 +146,7 @@ def test_the_next_call_builds_neither_what_is_measured_nor_what_does_not_build(s
     before, tries = stored(story), story.tries.read_text()
     done = inside(story.folder, "run", "main~4..main", "--busy")
     assert sentence(done).startswith("Error: 1 of 4 commits does not build")
-    assert f"{story.hashes[2][:8]} did not build, and is tried again by --again alone: " in done.stdout
+    assert f"{story.hashes[2][:8]} did not build before and is skipped (--again builds it again): " in done.stdout
     assert len(re.findall("building commit", done.stdout)) == 1  # the newest, to ask what there is
     assert stored(story) == before
     assert story.tries.read_text() == tries

@@ -59,7 +59,7 @@ def test_finished_cells_of_a_class_that_was_cut_short_are_kept(tmp_path):
     (tmp_path / "pace").write_text("0.01")
     done = inside(made.folder, "run", "--busy")
     assert done.returncode == 0, done.stderr
-    assert "1 cells in 1 classes, 2 are there already" in done.stdout
+    assert "1 cell of 1 class, 2 have results already" in done.stdout
 
 
 def test_a_cell_is_finished_when_all_its_rounds_are(tmp_path):

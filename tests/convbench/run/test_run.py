@@ -81,7 +81,7 @@ def test_an_interrupted_run_keeps_what_was_finished_and_goes_on_from_there(story
     assert list(story.interrupted) == ["speed.Fast.time_it"]
     assert story.left == []
     out, err, status = story.second
-    assert "2 are there already" in out
+    assert "2 have results already" in out
     assert story.resumed["speed.Fast.time_it"] == story.interrupted["speed.Fast.time_it"]
     assert all(value > 0.01 for value in story.resumed["speed.Slow.time_it"])
     assert (status, err.strip().split(";")[0]) == (1, "Error: 1 of the cells failed and have no time")
@@ -99,7 +99,7 @@ def test_a_second_run_measures_only_what_failed_and_again_measures_all(story):
     assert before["speed.Unwell.time_it"][1] is None
     assert before["speed.Unwell.time_it"][0] > 0
     assert story.third.returncode == 1
-    assert "1 cells in 1 classes, 5 are there already" in story.third.stdout
+    assert "1 cell of 1 class, 5 have results already" in story.third.stdout
     assert "speed.Unwell: 0 timed, 0 skipped, 1 FAILED" in story.third.stdout
     assert after["speed.Fast.time_it"] == before["speed.Fast.time_it"]
     assert after["speed.Unwell.time_it"][0] == before["speed.Unwell.time_it"][0]

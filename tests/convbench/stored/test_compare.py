@@ -2,26 +2,16 @@
 
 import io
 import math
-import os
-from pathlib import Path
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
+from shown_reports import compared, comparison, side
 
 from convbench.stored import compare
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "compare.txt"
-NAN = math.nan
-
-
 # What is said of a cell
-
-
-def side(value, spread=0.02, samples=20):
-    """A time whose quartiles lie half the spread to either side."""
-    return compare.Side(value, value * (1 - spread / 2), value * (1 + spread / 2), samples)
 
 
 @st.composite
@@ -108,12 +98,8 @@ def test_verdicts(before, after, verdict, words):
     assert compare.judge(before, after)[::2] == (verdict, words)
 
 
-def cell(before, after, params=("1",)):
-    return compare.ComparedCell("lists.time_sort", params, before, after, *compare.judge(before, after))
-
-
-SLOWER, FASTER = cell(side(1.0), side(2.0)), cell(side(2.0), side(1.0))
-UNCHANGED, ONE_SAMPLE = cell(side(1.0), side(1.0)), cell(side(1.0), side(2.0, samples=1))
+SLOWER, FASTER = compared(side(1.0), side(2.0)), compared(side(2.0), side(1.0))
+UNCHANGED, ONE_SAMPLE = compared(side(1.0), side(1.0)), compared(side(1.0), side(2.0, samples=1))
 
 
 @pytest.mark.parametrize(
@@ -133,7 +119,7 @@ def test_exit_status(cells, status):
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.builds(cell, sides() | MISSING, sides() | MISSING), max_size=20))
+@given(st.lists(st.builds(compared, sides() | MISSING, sides() | MISSING), max_size=20))
 def test_the_worst_comes_first_and_what_is_unknown_last(cells):
     ordered = compare.worst_first(cells)
     known = [one.verdict != "unknown" for one in ordered]
@@ -144,41 +130,6 @@ def test_the_worst_comes_first_and_what_is_unknown_last(cells):
 
 
 # The report
-
-
-def comparison():
-    gpu = "skipped, unavailable: gpu.a needs a CUDA device"
-    shown = [
-        cell(side(1e-3), side(0.1), ("'100 times'",)),
-        cell(side(1e-3, 0.004), side(12e-3, 0.004), ("'12 times'",)),
-        cell(side(1e-3, 0.08), side(5e-3, 0.08), ("'5 times'",)),
-        cell(side(1e-3), side(2e-3), ("'twice'",)),
-        cell(side(1e-3, 0.3), side(1.5e-3), ("'[red]noisy[/red]'",)),
-        cell(side(1e-3), side(0.99e-3), ("'same'", "2")),
-        cell(side(1e-3), side(1e-4), ("'faster'",)),
-        cell(side(1e-3), compare.Side(3e-3, samples=0, low=NAN, high=NAN), ("'no samples'",)),
-        cell(side(1e-3), compare.Side(reason="failed, WrongAnswer: 3.2 is off by 1.4"), ("'wrong'",)),
-        cell(compare.Side(reason="failed"), compare.Side(reason="failed"), ("'wrong both times'",)),
-        *(cell(compare.Side(reason=gpu), compare.Side(reason=gpu), (f"'gpu.{n}'",)) for n in range(3)),
-        cell(compare.Side(reason="not measured"), compare.Side(reason="skipped, too slow here: 3e9"), ("'slow'",)),
-    ]
-    return compare.Comparison(
-        "00000001" + 32 * "a", "00000002" + 32 * "a", "box", "env", ("older",), compare.worst_first(shown)
-    )
-
-
-@pytest.mark.parametrize("widths", [(160, 90)])
-def test_the_report_looks_as_before(widths):
-    """The whole of it, wide and narrow; UPDATE_GOLDEN=1 writes what it looks like now."""
-    now = ""
-    for width in widths:
-        out = io.StringIO()
-        compare.show(comparison(), Console(file=out, width=width, color_system=None))
-        now += f"=== {width} characters\n" + "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
-    if os.environ.get("UPDATE_GOLDEN"):
-        GOLDEN.parent.mkdir(exist_ok=True)
-        GOLDEN.write_text(now, encoding="utf-8")
-    assert now == GOLDEN.read_text(encoding="utf-8")
 
 
 def test_every_cell_is_counted_once():

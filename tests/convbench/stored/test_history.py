@@ -2,23 +2,19 @@
 
 import contextlib
 import dataclasses
-import io
 import json
 import math
-import os
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from published import Published, benchmark
-from rich.console import Console
+from shown_reports import event, history_report
 
 from convbench.cli.main import main
-from convbench.stored import change_points, history, history_formats
+from convbench.stored import change_points, history_formats
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "history.txt"
 NAN = math.nan
 
 
@@ -292,7 +288,7 @@ def test_what_an_issue_says_means_nothing_to_github():
     hostile = "a|b`@team #1 <b> https://x [y](z)"
     events = [event(change_points.STEP, (7, 6, 7, 1e-3, 1.2e-3), (f"{hostile}{number}",)) for number in range(60)]
     events.append(event(change_points.STEP, (9, 8, 9, 1.0, 1.5), ("n",), versions={hostile: (hostile, "2")}))
-    found = dataclasses.replace(made(), events=tuple(events), machine=hostile)
+    found = dataclasses.replace(history_report(), events=tuple(events), machine=hostile)
     said = history_formats.as_markdown(found)
     for sign in ("@", " #", "<b>", "https:", "]("):
         assert sign not in said
@@ -301,42 +297,4 @@ def test_what_an_issue_says_means_nothing_to_github():
     assert len(rows) == 51
     assert {line.count("|") for line in rows} == {7}
     long = [event(change_points.STEP, (7, 6, 7, 1e-3, 1.2e-3), ("x" * 5000,)) for _ in range(60)]
-    assert len(history_formats.as_markdown(dataclasses.replace(made(), events=tuple(long)))) < 65_536
-
-
-# The report
-
-
-def event(kind, change, params, between=1, unbuilt=0, environment="env", noise=0.01, versions=None):
-    commits = [history.Commit(f"{n:08d}".ljust(40, "a"), f"Subject of commit {n}") for n in range(20)]
-    where = commits[change[1]], commits[change[2]], commits[change[0]], between, unbuilt
-    before, after = change[3:]
-    ratio = after / before
-    found = change_points.Change(kind, change[0] - 1, *change[:3], before, after, ratio, ratio * 0.98, ratio * 1.02, 1e-9)
-    return history.Event("conv2d.Layers.time_conv2d", params, environment, "seconds", noise, found, *where, versions or {})
-
-
-def made():
-    events = (
-        event(change_points.STEP, (7, 6, 7, 1e-3, 1.2e-3), ("'cpu.shift'", "'a'")),
-        event(change_points.STEP, (7, 5, 7, 1e-6, 1.1e-6), ("'cpu.shift'", "'[red]b[/red]'"), 2, 1, "other"),
-        event(change_points.STEP, (9, 8, 9, 1.0, 0.5), ("'cpu.torch'", "'a'"), noise=0.2),
-        event(change_points.STEP, (9, 8, 9, 1.0, 1.5), ("'cpu.new'", "'a'"), versions={"asv_runner": ("0.2.1", "0.3.2")}),
-        event(change_points.DRIFT, (10, 0, 11, 1e-3, 1.05e-3), ("'cpu.torch'", "'b'"), 11),
-        event(change_points.ALONE, (11, 10, 11, 1e-3, 1.5e-3), ("'im2col.strided'", "'b'")),
-    )
-    commits = tuple(history.Commit(f"{n:08d}".ljust(40, "a"), "") for n in range(12))
-    unbuilt = ((history.Commit("00000006" + "a" * 32, "Subject of commit 6"), "the compiler says no"),)
-    return history.History("box", ("env", "other"), commits, 2, unbuilt, 12, 3, 0.013, 4, events)
-
-
-def test_the_report_looks_as_before():
-    """The whole of it, wide and narrow; UPDATE_GOLDEN=1 writes what it looks like now."""
-    now = ""
-    for width in (160, 90):
-        out = io.StringIO()
-        history_formats.show(made(), Console(file=out, width=width, color_system=None))
-        now += f"=== {width} characters\n" + "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
-    if os.environ.get("UPDATE_GOLDEN"):
-        GOLDEN.write_text(now, encoding="utf-8")
-    assert now == GOLDEN.read_text(encoding="utf-8")
+    assert len(history_formats.as_markdown(dataclasses.replace(history_report(), events=tuple(long)))) < 65_536

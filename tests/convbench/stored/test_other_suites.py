@@ -123,7 +123,7 @@ def test_ours_and_another_are_shown_together(project):
     assert (done.exit_code, done.stderr) == (0, "")
     for text in (
         *("cpu.loops (64x64): no reason recorded", "cpu.torch (7x7): FAILED, no time (asv gives no reason)", "too old"),
-        *("(10, up): no reason recorded", "(20, up)"),
+        *("10, up: no reason recorded", "20, up"),
     ):
         assert text in done.stdout
     assert "nan" not in done.stdout

@@ -91,7 +91,7 @@ def test_a_screen_is_enough(problems):
     assert len(shown) < 40
     assert max(map(len, shown)) <= 100
     assert sum("cpu.implementation_0" in line for line in shown) == min(problems, summary.MAX_ROWS)
-    assert any(f"and {problems - 25} problems more" in line for line in shown) == (problems > 25)
+    assert any(f"and {problems - 25} more problems" in line for line in shown) == (problems > 25)
 
 
 @pytest.mark.parametrize(
