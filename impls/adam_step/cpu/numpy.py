@@ -10,7 +10,7 @@ import numpy as np
 from impls.contract import implementation
 
 
-@implementation(device="cpu", family="passes", summary="NumPy: the four formulas as they are written")
+@implementation(device="cpu", family="passes", summary="NumPy: the four formulas of Adam as written")
 def adam_step(parameter, gradient, exp_avg, exp_avg_sq, step, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8):
     """Update parameter and both moments in place by one step of Adam."""
     exp_avg[...] = beta1 * exp_avg + (1 - beta1) * gradient

@@ -10,7 +10,7 @@ from impls.adam_step.corrections import corrected
 from impls.contract import implementation
 
 
-@implementation(device="cpu", family="passes", summary="NumPy: in place, with two work arrays")
+@implementation(device="cpu", family="passes", summary="NumPy: in place, with two temporary arrays")
 def adam_step(parameter, gradient, exp_avg, exp_avg_sq, step, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8):
     """Update parameter and both moments in place by one step of Adam."""
     rate, eps = corrected(step, lr, beta1, beta2, eps)

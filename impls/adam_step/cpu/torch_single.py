@@ -9,7 +9,7 @@ from impls.contract import implementation
 from impls.conv2d.tensors import tensor
 
 
-@implementation(device="cpu", family="library", summary="torch.optim's Adam, a tensor at a time")
+@implementation(device="cpu", family="library", summary="torch.optim's Adam, one tensor at a time")
 def adam_step(parameter, gradient, exp_avg, exp_avg_sq, step, lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8):
     """Update parameter and both moments in place by one step of Adam."""
     tensors = map(tensor, (parameter, gradient, exp_avg, exp_avg_sq))

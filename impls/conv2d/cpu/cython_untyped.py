@@ -8,7 +8,7 @@ import impls.conv2d.cpu._cython_untyped as _cython_untyped  # type: ignore[impor
 from impls.contract import implementation
 
 
-@implementation(device="cpu", family="direct", summary="Cython: the Python loops of cpu.loops, compiled as they are")
+@implementation(device="cpu", family="direct", summary="Cython: the Python loops of cpu.loops, compiled unchanged")
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
     return _cython_untyped.conv2d.unchecked(input, weight, bias, stride, padding, dilation, groups)

@@ -14,7 +14,7 @@ from impls.conv2d import geometry
 from impls.conv2d.arguments import output_shape
 
 
-@implementation(device="cpu", family="fft", summary="scipy.fft batched over channels, summed before the way back")
+@implementation(device="cpu", family="fft", summary="scipy.fft batched over channels, summed before the inverse transform")
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
     image = geometry.pad(input, padding)

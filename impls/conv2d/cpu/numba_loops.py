@@ -30,7 +30,7 @@ def _loops(image, weight, output, stride, dilation, groups):
                     output[n, k, p, q] = total
 
 
-@implementation(device="cpu", family="direct", summary="Numba: the nested loops, jitted and nothing else")
+@implementation(device="cpu", family="direct", summary="Numba: the nested loops, jitted")
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
     output = np.empty(output_shape(input.shape, weight.shape, stride, padding, dilation), input.dtype)

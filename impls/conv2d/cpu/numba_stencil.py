@@ -35,7 +35,7 @@ def _compiled(taps_y, taps_x):
 
 
 @implementation(
-    device="cpu", family="direct", summary="Numba: a stencil for each kernel size", limits={"stride": 1, "dilation": 1}
+    device="cpu", family="direct", summary="Numba: one stencil per filter size", limits={"stride": 1, "dilation": 1}
 )
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""

@@ -12,7 +12,9 @@ from impls.conv2d.arguments import output_shape
 from impls.conv2d.geometry import add_bias, pad
 
 
-@implementation(device="cpu", family="shift", summary="NumPy: one channel-mixing product a tap, then a slice")
+@implementation(
+    device="cpu", family="shift", summary="NumPy: a matrix product over channels for each tap, shifted and summed"
+)
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
     image = pad(input, padding)

@@ -14,7 +14,7 @@ from impls.conv2d.geometry import require_patches
 from impls.conv2d.tensors import kernels, pad_unevenly, tensor
 
 
-@implementation(device="cpu", family="library", summary="torch: channels last, the copies included")
+@implementation(device="cpu", family="library", summary="torch: channels last, copies included")
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
     if input.itemsize == 8:  # float64, for which torch has a patch matrix of the whole batch alone

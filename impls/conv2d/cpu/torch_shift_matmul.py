@@ -10,7 +10,9 @@ from impls.conv2d.shifted_products import convolve
 from impls.conv2d.tensors import kernels, tensor
 
 
-@implementation(device="cpu", family="shift", summary="torch: one channel-mixing product a tap, then a slice")
+@implementation(
+    device="cpu", family="shift", summary="torch: a matrix product over channels for each tap, shifted and summed"
+)
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
     n, c, *sides = input.shape

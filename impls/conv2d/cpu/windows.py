@@ -11,7 +11,7 @@ from impls.contract import implementation
 from impls.conv2d import geometry
 
 
-@implementation(device="cpu", family="windows", summary="NumPy: sliding_window_view and one product")
+@implementation(device="cpu", family="windows", summary="NumPy: sliding_window_view and one matrix product")
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
     windows = geometry.windows(geometry.pad(input, padding), weight.shape[2:], stride, dilation)

@@ -51,7 +51,7 @@ HEAVY = 36  # taps whose sums take as long as memory does; then no thread should
 @implementation(
     device="cuda",
     family="direct",
-    summary="CuPy raw kernel: one channel an output, rows streamed through shared memory",
+    summary="CuPy raw kernel: one channel per output, rows streamed through shared memory",
     arrays="cupy",
     limits={"C/groups": 1},
 )

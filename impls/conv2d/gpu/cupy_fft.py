@@ -19,7 +19,7 @@ require_cupy("gpu.cupy_fft")
 
 
 @implementation(
-    device="cuda", family="fft", summary="CuPy: FFT batched over channels, summed before the way back", arrays="cupy"
+    device="cuda", family="fft", summary="CuPy: FFT batched over channels, summed before the inverse transform", arrays="cupy"
 )
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""

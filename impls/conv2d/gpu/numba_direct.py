@@ -52,7 +52,7 @@ def _outputs(input, weight, bias, output, stride, before, dilation, group_output
         output[n, k, p, q] = total
 
 
-@implementation(device="cuda", family="direct", summary="Numba for CUDA: a thread for every output", arrays="cupy")
+@implementation(device="cuda", family="direct", summary="Numba for CUDA: one thread per output", arrays="cupy")
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
     output = cupy.empty(output_shape(input.shape, weight.shape, stride, padding, dilation), input.dtype)

@@ -20,7 +20,7 @@ require_torch("gpu.torch_bf16")
 @implementation(
     device="cuda",
     family="bf16",
-    summary="torch: bfloat16, channels last, the casts included",
+    summary="torch: bfloat16, channels last, casts included",
     arrays="torch",
     limits={"dtype": "float32"},
 )

@@ -16,7 +16,7 @@ from impls.conv2d.tensors import pad_unevenly
 require_torch("gpu.torch_channels_last")
 
 
-@implementation(device="cuda", family="cudnn", summary="torch: channels last, the copies included, TF32 off", arrays="torch")
+@implementation(device="cuda", family="cudnn", summary="torch: channels last, copies included, TF32 off", arrays="torch")
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
     image, padding = pad_unevenly(input, padding)

@@ -20,7 +20,7 @@ require_torch("gpu.torch_fp16")
 @implementation(
     device="cuda",
     family="fp16",
-    summary="torch: half precision (fp16), channels last, the casts included",
+    summary="torch: half precision (fp16), channels last, casts included",
     arrays="torch",
     limits={"dtype": "float32"},
 )

@@ -15,7 +15,10 @@ require_torch("gpu.torch_shift_matmul")
 
 
 @implementation(
-    device="cuda", family="shift", summary="torch: one channel-mixing product a tap, then a slice", arrays="torch"
+    device="cuda",
+    family="shift",
+    summary="torch: a matrix product over channels for each tap, shifted and summed",
+    arrays="torch",
 )
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""

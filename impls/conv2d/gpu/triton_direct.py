@@ -90,7 +90,9 @@ def _tile(
     tl.store(output + planes * area + place[None, :], total, mask=(k < outputs)[:, None] & (image < images)[None, :])
 
 
-@implementation(device="cuda", family="direct", summary="Triton: a tile of outputs, patches gathered", arrays="torch")
+@implementation(
+    device="cuda", family="direct", summary="Triton: a tile of outputs per program, patches gathered", arrays="torch"
+)
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
     n, k, p, q = shape = output_shape(input.shape, weight.shape, stride, padding, dilation)

@@ -12,7 +12,10 @@ require_cupy("im2col.cupy")
 
 
 @implementation(
-    device="cuda", family="im2col", summary="CuPy: a strided view copied to a patch matrix, then one product", arrays="cupy"
+    device="cuda",
+    family="im2col",
+    summary="CuPy: a strided view copied to a patch matrix, then one matrix product",
+    arrays="cupy",
 )
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""

@@ -13,7 +13,7 @@ from impls.conv2d.arguments import output_shape
 from impls.conv2d.geometry import add_bias
 
 
-@implementation(device="cpu", family="im2col", summary="Cython: a patch matrix by compiled loops, then one product")
+@implementation(device="cpu", family="im2col", summary="Cython: a patch matrix by compiled loops, then one matrix product")
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
     output = np.empty(output_shape(input.shape, weight.shape, stride, padding, dilation), input.dtype)

@@ -13,7 +13,9 @@ from impls.conv2d.arguments import output_shape
 from impls.conv2d.geometry import add_bias, pad
 
 
-@implementation(device="cpu", family="im2col", summary="NumPy, MEC: patches along rows alone, a product for every output row")
+@implementation(
+    device="cpu", family="im2col", summary="NumPy, MEC: patches along rows only, one matrix product per output row"
+)
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
     image = pad(input, padding)

@@ -52,7 +52,7 @@ def multiply(im2col, input, weight, output, stride, padding, dilation, groups):
     return output
 
 
-@implementation(device="cpu", family="im2col", summary="a patch matrix filled element by element, then one product")
+@implementation(device="cpu", family="im2col", summary="a patch matrix filled element by element, then one matrix product")
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
     output = np.empty(output_shape(input.shape, weight.shape, stride, padding, dilation), input.dtype)

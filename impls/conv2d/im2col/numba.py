@@ -38,7 +38,7 @@ def _patches(image, columns, kernel, stride, pad, dilation):
                 target[start + q] = source[q]
 
 
-@implementation(device="cpu", family="im2col", summary="Numba: a patch matrix by jitted loops, then one product")
+@implementation(device="cpu", family="im2col", summary="Numba: a patch matrix by jitted loops, then one matrix product")
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
     output = np.empty(output_shape(input.shape, weight.shape, stride, padding, dilation), input.dtype)

@@ -36,7 +36,7 @@ def im2col(image, kernel, pixels, stride, before, dilation, *, fill=0):
     return np.concatenate(taps)
 
 
-@implementation(device="cpu", family="im2col", summary="a patch matrix by recursion over the axes, then one product")
+@implementation(device="cpu", family="im2col", summary="a patch matrix by recursion over the axes, then one matrix product")
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
     output = np.empty(output_shape(input.shape, weight.shape, stride, padding, dilation), input.dtype)

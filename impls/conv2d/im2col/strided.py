@@ -10,7 +10,9 @@ from impls.contract import implementation
 from impls.conv2d import geometry
 
 
-@implementation(device="cpu", family="im2col", summary="NumPy: a strided view copied to a patch matrix, then one product")
+@implementation(
+    device="cpu", family="im2col", summary="NumPy: a strided view copied to a patch matrix, then one matrix product"
+)
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
     windows = geometry.windows(geometry.pad(input, padding), weight.shape[2:], stride, dilation)

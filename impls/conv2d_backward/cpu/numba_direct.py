@@ -48,7 +48,7 @@ def _weight(grad_output, input, grad_weight, stride, pad, dilation, groups):
                     target[s] = total
 
 
-@implementation(device="cpu", family="direct", summary="Numba: both gradients row by row, vectorised, threaded")
+@implementation(device="cpu", family="direct", summary="Numba: both gradients, one row at a time, vectorised, threaded")
 def conv2d_backward(grad_output, input, weight, stride=1, padding=0, dilation=1, groups=1):
     """The gradients of conv2d's input (N, C, H, W), weight (K, C/groups, R, S) and bias, from that of its output."""
     grads, before = np.ascontiguousarray(grad_output), (padding[0][0], padding[1][0])

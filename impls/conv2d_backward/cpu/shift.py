@@ -11,7 +11,7 @@ from impls.contract import implementation
 from impls.conv2d.geometry import pad
 
 
-@implementation(device="cpu", family="shift", summary="NumPy: two products a tap over shifted, strided slices")
+@implementation(device="cpu", family="shift", summary="NumPy: two matrix products per tap on shifted, strided slices")
 def conv2d_backward(grad_output, input, weight, stride=1, padding=0, dilation=1, groups=1):
     """The gradients of conv2d's input (N, C, H, W), weight (K, C/groups, R, S) and bias, from that of its output."""
     k, channels, *taps = weight.shape

@@ -62,7 +62,9 @@ KERNELS = {
 }
 
 
-@implementation(device="cuda", family="direct", summary="CuPy raw kernels: gathered pixels, taps shared out", arrays="cupy")
+@implementation(
+    device="cuda", family="direct", summary="CuPy raw kernels: gathered pixels, taps split between threads", arrays="cupy"
+)
 def conv2d_backward(grad_output, input, weight, stride=1, padding=0, dilation=1, groups=1):
     """The gradients of conv2d's input (N, C, H, W), weight (K, C/groups, R, S) and bias, from that of its output."""
     grads, before = cupy.ascontiguousarray(grad_output), (padding[0][0], padding[1][0])

@@ -10,7 +10,9 @@ from impls.contract import implementation
 from impls.conv_transpose2d.arguments import output_shape
 
 
-@implementation(device="cpu", family="direct", summary="Cython: output rows gathered phase by phase, vectorised, OpenMP")
+@implementation(
+    device="cpu", family="direct", summary="Cython: output rows gathered for each phase of the stride, vectorised, OpenMP"
+)
 def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """Lay the kernels of weight (C, K/groups, R, S), scaled by the pixels of input (N, C, H, W), on the output and add."""
     shape = output_shape(input.shape, weight.shape, stride, padding, output_padding, groups, dilation)

@@ -52,7 +52,9 @@ def rows(input, weight, bias, output, stride, pad, dilation, groups):
                 target[q] = phases[phase, q]
 
 
-@implementation(device="cpu", family="direct", summary="Numba: output rows gathered phase by phase, vectorised, threaded")
+@implementation(
+    device="cpu", family="direct", summary="Numba: output rows gathered for each phase of the stride, vectorised, threaded"
+)
 def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """Lay the kernels of weight (C, K/groups, R, S), scaled by the pixels of input (N, C, H, W), on the output and add."""
     shape = output_shape(input.shape, weight.shape, stride, padding, output_padding, groups, dilation)

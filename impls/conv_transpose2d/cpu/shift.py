@@ -13,7 +13,9 @@ from impls.conv2d.geometry import add_bias
 from impls.conv_transpose2d.arguments import output_shape
 
 
-@implementation(device="cpu", family="shift", summary="NumPy: one product a tap, summed into shifted, strided slices")
+@implementation(
+    device="cpu", family="shift", summary="NumPy: one matrix product per tap, summed into shifted, strided slices"
+)
 def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """Lay the kernels of weight (C, K/groups, R, S), scaled by the pixels of input (N, C, H, W), on the output and add."""
     n, c, *size = input.shape

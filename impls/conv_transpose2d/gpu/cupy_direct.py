@@ -81,7 +81,7 @@ def fill(input, weight, bias, output, stride, padding, dilation):
         KERNELS[input.dtype.name]((blocks,), (THREADS,), arguments)
 
 
-@implementation(device="cuda", family="direct", summary="CuPy raw kernel: a thread gathers every output", arrays="cupy")
+@implementation(device="cuda", family="direct", summary="CuPy raw kernel: one thread gathers each output", arrays="cupy")
 def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     """Lay the kernels of weight (C, K/groups, R, S), scaled by the pixels of input (N, C, H, W), on the output and add."""
     shape = output_shape(input.shape, weight.shape, stride, padding, output_padding, groups, dilation)

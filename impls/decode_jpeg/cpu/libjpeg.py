@@ -10,7 +10,7 @@ from impls.decode_jpeg.batch import cropped, each
 from impls.decode_jpeg.libjpeg_images import decode
 
 
-@implementation(device="cpu", family="libjpeg", summary="libjpeg-turbo: the whole image, then the region")
+@implementation(device="cpu", family="libjpeg", summary="libjpeg-turbo: decodes the whole image, then crops")
 def decode_jpeg(jpegs, regions=None, scale=1, workers=1):
     """N JPEGs to N arrays (height, width, 3)."""
     return each(lambda i: cropped(decode(jpegs, i, scale), regions[i]), len(jpegs), workers)

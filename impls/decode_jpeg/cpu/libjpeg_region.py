@@ -11,7 +11,7 @@ from impls.decode_jpeg.batch import each
 from impls.decode_jpeg.libjpeg_images import decode
 
 
-@implementation(device="cpu", family="libjpeg", summary="libjpeg-turbo: the region alone")
+@implementation(device="cpu", family="libjpeg", summary="libjpeg-turbo: decodes only the region")
 def decode_jpeg(jpegs, regions=None, scale=1, workers=1):
     """N JPEGs to N arrays (height, width, 3)."""
     return each(lambda i: decode(jpegs, i, scale, regions[i]), len(jpegs), workers)

@@ -26,7 +26,7 @@ def _inside(place, shape):
     return all(0 <= i < size for i, size in zip(place, shape, strict=True))
 
 
-@implementation(device="cpu", family="elements", summary="Python: each element's place unravelled, tested and copied")
+@implementation(device="cpu", family="elements", summary="Python: each element's index unravelled, tested and copied")
 def im2col(image, kernel, stride=1, padding=0, dilation=1, fill=0):
     """Lay the windows of an image out as the columns of a matrix (taps, pixels)."""
     pixels = output_pixels(image.shape, kernel, stride, padding, dilation)

@@ -44,7 +44,7 @@ def _lay_out(image, columns, axes, fill):
             target[first + q] = source[q]
 
 
-@implementation(device="cpu", family="loops", summary="Numba: jitted loops over the matrix's lines, threaded")
+@implementation(device="cpu", family="loops", summary="Numba: jitted loops over the lines of the matrix, threaded")
 def im2col(image, kernel, stride=1, padding=0, dilation=1, fill=0):
     """Lay the windows of an image out as the columns of a matrix (taps, pixels)."""
     pixels = output_pixels(image.shape, kernel, stride, padding, dilation)

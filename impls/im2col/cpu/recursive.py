@@ -9,7 +9,7 @@ from impls.contract import implementation
 from impls.im2col.recursion import peel
 
 
-@implementation(device="cpu", family="recursive", summary="Python: recursion over the axes, every line made anew")
+@implementation(device="cpu", family="recursive", summary="Python: recursion over the axes, each line computed again")
 def im2col(image, kernel, stride=1, padding=0, dilation=1, fill=0):
     """Lay the windows of an image out as the columns of a matrix (taps, pixels)."""
     return peel(image, kernel, stride, padding, dilation, fill)

@@ -11,7 +11,7 @@ from impls.contract import implementation
 from impls.im2col.recursion import peel
 
 
-@implementation(device="cpu", family="recursive", summary="Python: recursion over the axes, each line made once")
+@implementation(device="cpu", family="recursive", summary="Python: recursion over the axes, each line computed once")
 def im2col(image, kernel, stride=1, padding=0, dilation=1, fill=0):
     """Lay the windows of an image out as the columns of a matrix (taps, pixels)."""
     return peel(image, kernel, stride, padding, dilation, fill, keep=functools.cache)

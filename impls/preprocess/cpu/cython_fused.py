@@ -10,7 +10,7 @@ from impls.decode_jpeg.opencv_images import decode
 from impls.preprocess.cython_passes import finish, to_patch
 
 
-@implementation(device="cpu", family="fused", summary="Cython: one pass to the patch, one to the mask, threaded")
+@implementation(device="cpu", family="fused", summary="Cython: one pass for the patch, one for the mask, threaded")
 def preprocess(jpegs, regions, weight, threshold=0.0, size=128, mean=None, std=None):
     """N JPEGs to N masks (H, W)."""
     masks = []

@@ -11,7 +11,7 @@ from impls.decode_jpeg.libjpeg_images import decode
 from impls.preprocess.cython_passes import finish, to_patch
 
 
-@implementation(device="cpu", family="fused", summary="libjpeg-turbo decodes the region alone, Cython does the rest")
+@implementation(device="cpu", family="fused", summary="libjpeg-turbo decodes only the region, Cython does the rest")
 def preprocess(jpegs, regions, weight, threshold=0.0, size=128, mean=None, std=None):
     """N JPEGs to N masks (H, W)."""
     masks = []

@@ -82,7 +82,7 @@ def _paste(marks, mask, top, left, height, width):
             mask[top + y, left + x] = line[(2 * x + 1) * columns // (2 * width)]
 
 
-@implementation(device="cpu", family="fused", summary="Numba: one pass to the patch, one to the mask, threaded")
+@implementation(device="cpu", family="fused", summary="Numba: one pass for the patch, one for the mask, threaded")
 def preprocess(jpegs, regions, weight, threshold=0.0, size=128, mean=None, std=None):
     """N JPEGs to N masks (H, W)."""
     masks = []

@@ -15,7 +15,7 @@ from impls.preprocess.stages import crop, mark, paste, resize
 CONVOLVE = contract.load("cpu.shift_matmul")
 
 
-@implementation(device="cpu", family="numpy", summary="NumPy, the region alone, image by image")
+@implementation(device="cpu", family="numpy", summary="NumPy: only the region, one image at a time")
 def preprocess(jpegs, regions, weight, threshold=0.0, size=128, mean=None, std=None):
     """N JPEGs to N masks (H, W)."""
     return image_by_image(to_patch, jpegs, regions, weight, threshold, size, mean, std)

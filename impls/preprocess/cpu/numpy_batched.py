@@ -13,7 +13,7 @@ from impls.preprocess.cpu.numpy import convolve
 from impls.preprocess.stages import crop, mark, paste, resize
 
 
-@implementation(device="cpu", family="numpy", summary="NumPy, the region alone, all images in one batch")
+@implementation(device="cpu", family="numpy", summary="NumPy: only the region, all images in one batch")
 def preprocess(jpegs, regions, weight, threshold=0.0, size=128, mean=None, std=None):
     """N JPEGs to N masks (H, W)."""
     patches = np.zeros((len(jpegs), 3, size, size), np.float32)

@@ -14,7 +14,7 @@ from impls.preprocess.cpu.numpy import image_by_image
 from impls.preprocess.stages import crop, resize
 
 
-@implementation(device="cpu", family="numpy", summary="NumPy, the element-wise stage as a ufunc in C, image by image")
+@implementation(device="cpu", family="numpy", summary="NumPy: the element-wise stage as a ufunc in C, one image at a time")
 def preprocess(jpegs, regions, weight, threshold=0.0, size=128, mean=None, std=None):
     """N JPEGs to N masks (H, W)."""
     return image_by_image(to_patch, jpegs, regions, weight, threshold, size, mean, std)

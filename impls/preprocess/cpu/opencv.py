@@ -13,7 +13,7 @@ from impls.preprocess.arguments import fit
 from impls.preprocess.stages import crop, paste
 
 
-@implementation(device="cpu", family="library", summary="OpenCV, the region alone, image by image")
+@implementation(device="cpu", family="library", summary="OpenCV: only the region, one image at a time")
 def preprocess(jpegs, regions, weight, threshold=0.0, size=128, mean=None, std=None):
     """N JPEGs to N masks (H, W)."""
     masks = []

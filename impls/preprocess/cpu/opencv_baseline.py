@@ -17,7 +17,7 @@ from impls.preprocess.cpu import opencv
 _SWITCH = threading.Lock()  # the switch is the whole process's
 
 
-@implementation(device="cpu", family="library", summary="OpenCV without its dispatched vector code, image by image")
+@implementation(device="cpu", family="library", summary="OpenCV without dispatched vector code, one image at a time")
 def preprocess(jpegs, regions, weight, threshold=0.0, size=128, mean=None, std=None):
     """N JPEGs to N masks (H, W)."""
     with _SWITCH:

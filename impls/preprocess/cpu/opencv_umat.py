@@ -25,7 +25,7 @@ if not _DEVICE or not any(Path("/etc/OpenCL/vendors").glob("*.icd")):
     raise Unavailable(f"cpu.opencv_umat needs OpenCL, and a device of it that the environment names: {_CURE}")
 
 
-@implementation(device="cpu", family="library", summary="OpenCV's UMat: OpenCL, transfers included, image by image")
+@implementation(device="cpu", family="library", summary="OpenCV's UMat (OpenCL): one image at a time, transfers included")
 def preprocess(jpegs, regions, weight, threshold=0.0, size=128, mean=None, std=None):
     """N JPEGs to N masks (H, W)."""
     cv2.ocl.setUseOpenCL(True)

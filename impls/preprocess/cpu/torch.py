@@ -14,7 +14,7 @@ from impls.preprocess.arguments import fit
 from impls.preprocess.tensors import finish, resized
 
 
-@implementation(device="cpu", family="library", summary="torch, the region alone, image by image")
+@implementation(device="cpu", family="library", summary="torch: only the region, one image at a time")
 def preprocess(jpegs, regions, weight, threshold=0.0, size=128, mean=None, std=None):
     """N JPEGs to N masks (H, W)."""
     masks = []

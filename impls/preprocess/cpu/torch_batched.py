@@ -13,7 +13,7 @@ from impls.preprocess.cpu.torch import convolve
 from impls.preprocess.tensors import finish, resized
 
 
-@implementation(device="cpu", family="library", summary="torch, the region alone, all images in one batch")
+@implementation(device="cpu", family="library", summary="torch: only the region, all images in one batch")
 def preprocess(jpegs, regions, weight, threshold=0.0, size=128, mean=None, std=None):
     """N JPEGs to N masks (H, W)."""
     patches = torch.zeros((len(jpegs), 3, size, size))

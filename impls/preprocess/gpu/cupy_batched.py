@@ -19,7 +19,7 @@ require_cupy("gpu.cupy_batched")
 CONVOLVE = contract.load("gpu.cupy_direct")
 
 
-@implementation(device="cuda", family="numpy", summary="CuPy, the region alone, all images in one batch, transfers included")
+@implementation(device="cuda", family="numpy", summary="CuPy: only the region, all images in one batch, transfers included")
 def preprocess(jpegs, regions, weight, threshold=0.0, size=128, mean=None, std=None):
     """N JPEGs to N masks (H, W)."""
     images, parts = [], []

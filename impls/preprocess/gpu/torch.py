@@ -20,7 +20,7 @@ require_torch("gpu.torch")
 DEVICE = "cuda"
 
 
-@implementation(device="cuda", family="library", summary="torch's operators, all images in one batch, transfers included")
+@implementation(device="cuda", family="library", summary="torch: all images in one batch, transfers included")
 def preprocess(jpegs, regions, weight, threshold=0.0, size=128, mean=None, std=None):
     """N JPEGs to N masks (H, W)."""
     shapes, parts = [], []

@@ -15,7 +15,7 @@ from impls.read_batch.batch import in_threads, shape
 @implementation(
     device="cpu",
     family="packed",
-    summary="tiles packed into one mapped array, NumPy gathers and scales",
+    summary="tiles in one memory-mapped array, gathered and scaled by NumPy",
     limits={"compression": ("none", "deflate")},
 )
 def read_batch(tiles, bands=(4, 3, 2), scale=4000.0, workers=1):

@@ -27,7 +27,7 @@ def _normalise(packed, rows, bands, factor, batch):
 @implementation(
     device="cpu",
     family="packed",
-    summary="tiles packed into one mapped array, Numba in one pass",
+    summary="tiles in one memory-mapped array, scaled by Numba in one pass",
     limits={"compression": ("none", "deflate")},
 )
 def read_batch(tiles, bands=(4, 3, 2), scale=4000.0, workers=1):

@@ -98,7 +98,7 @@ class _Reader:
 @implementation(
     device="cpu",
     family="raw",
-    summary="the system's own read, Numba from the file's bytes to the batch",
+    summary="files read as bytes, decoded and scaled by Numba",
     limits={"compression": ("none",)},
 )
 def read_batch(tiles, bands=(4, 3, 2), scale=4000.0, workers=1):

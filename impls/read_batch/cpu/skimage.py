@@ -16,7 +16,7 @@ from impls.read_batch.batch import fill
 @implementation(
     device="cpu",
     family="library",
-    summary="skimage.io reads whole tiles, NumPy picks, clips and scales",
+    summary="skimage.io reads whole tiles, NumPy selects, clips and scales",
     limits={"compression": ("none", "deflate"), "axes": ("evident",)},
 )
 def read_batch(tiles, bands=(4, 3, 2), scale=4000.0, workers=1):

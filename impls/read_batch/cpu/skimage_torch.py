@@ -15,7 +15,7 @@ from impls.read_batch.batch import fill
 @implementation(
     device="cpu",
     family="library",
-    summary="skimage.io reads whole tiles, torch picks, scales and clips",
+    summary="skimage.io reads whole tiles, torch selects, scales and clips",
     limits={"compression": ("none", "deflate"), "axes": ("evident",)},
 )
 def read_batch(tiles, bands=(4, 3, 2), scale=4000.0, workers=1):

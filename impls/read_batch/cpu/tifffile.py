@@ -15,7 +15,7 @@ from impls.read_batch.batch import fill
 @implementation(
     device="cpu",
     family="library",
-    summary="tifffile reads whole tiles, NumPy picks, scales and clips",
+    summary="tifffile reads whole tiles, NumPy selects, scales and clips",
     limits={"compression": ("none", "deflate")},
 )
 def read_batch(tiles, bands=(4, 3, 2), scale=4000.0, workers=1):

@@ -25,7 +25,7 @@ def _normalise(tile, bands, factor, values):
 @implementation(
     device="cpu",
     family="fused",
-    summary="tifffile reads whole tiles, Numba does the rest in one pass",
+    summary="tifffile reads whole tiles, Numba selects, scales and clips in one pass",
     limits={"compression": ("none", "deflate")},
 )
 def read_batch(tiles, bands=(4, 3, 2), scale=4000.0, workers=1):

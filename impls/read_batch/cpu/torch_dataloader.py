@@ -38,7 +38,7 @@ class _Tiles(Dataset):
 @implementation(
     device="cpu",
     family="library",
-    summary="torch's DataLoader: tifffile in processes, shared memory",
+    summary="torch's DataLoader: tifffile in worker processes, shared memory",
     limits={"compression": ("none", "deflate")},
 )
 def read_batch(tiles, bands=(4, 3, 2), scale=4000.0, workers=1):

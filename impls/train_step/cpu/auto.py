@@ -13,7 +13,7 @@ CONVOLVE = convolution("cpu.auto", "cpu.cython_direct")
 UPDATE = contract.load("cpu.cython_fused", "adam_step")
 
 
-@implementation(device="cpu", family="auto", summary="torch around the fastest convolution, Cython gradients and Adam")
+@implementation(device="cpu", family="auto", summary="torch with the fastest convolution, gradients and Adam in Cython")
 def train_step(network, parameters, exp_avg, exp_avg_sq, images, labels, step, lr=1e-3):
     """One step of training in place; return the loss."""
     return step_by(CONVOLVE, UPDATE, network, parameters, exp_avg, exp_avg_sq, images, labels, step, lr)

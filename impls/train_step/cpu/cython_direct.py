@@ -13,7 +13,7 @@ CONVOLVE = convolution("cpu.cython_direct", "cpu.cython_direct")
 UPDATE = contract.load("cpu.cython_fused", "adam_step")
 
 
-@implementation(device="cpu", family="direct", summary="torch around our Cython convolution, gradients and Adam")
+@implementation(device="cpu", family="direct", summary="torch with this package's convolution, gradients and Adam in Cython")
 def train_step(network, parameters, exp_avg, exp_avg_sq, images, labels, step, lr=1e-3):
     """One step of training in place; return the loss."""
     return step_by(CONVOLVE, UPDATE, network, parameters, exp_avg, exp_avg_sq, images, labels, step, lr)

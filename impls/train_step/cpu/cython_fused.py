@@ -18,7 +18,7 @@ UPDATE = contract.load("cpu.cython_fused", "adam_step")
 @implementation(
     device="cpu",
     family="numpy",
-    summary="NumPy's products in place, the update in one compiled pass",
+    summary="NumPy: matrix products in place, the update in one compiled pass",
     limits={"network": "perceptron"},
 )
 def train_step(network, parameters, exp_avg, exp_avg_sq, images, labels, step, lr=1e-3):

@@ -12,7 +12,7 @@ UPDATE = contract.load("cpu.numpy", "adam_step")
 
 
 @implementation(
-    device="cpu", family="numpy", summary="Cython: the script compiled as it is", limits={"network": "perceptron"}
+    device="cpu", family="numpy", summary="Cython: the script compiled unchanged", limits={"network": "perceptron"}
 )
 def train_step(network, parameters, exp_avg, exp_avg_sq, images, labels, step, lr=1e-3):
     """One step of training in place; return the loss."""

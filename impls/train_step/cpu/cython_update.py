@@ -12,7 +12,7 @@ UPDATE = contract.load("cpu.cython_typed", "adam_step")
 
 
 @implementation(
-    device="cpu", family="numpy", summary="NumPy, only the update compiled by Cython", limits={"network": "perceptron"}
+    device="cpu", family="numpy", summary="NumPy: only the update compiled by Cython", limits={"network": "perceptron"}
 )
 def train_step(network, parameters, exp_avg, exp_avg_sq, images, labels, step, lr=1e-3):
     """One step of training in place; return the loss."""

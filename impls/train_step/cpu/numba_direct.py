@@ -13,7 +13,7 @@ CONVOLVE = convolution("cpu.numba_direct", "cpu.numba_direct")
 UPDATE = contract.load("cpu.numba", "adam_step")
 
 
-@implementation(device="cpu", family="direct", summary="torch around our Numba convolution, gradients and Adam")
+@implementation(device="cpu", family="direct", summary="torch with this package's convolution, gradients and Adam in Numba")
 def train_step(network, parameters, exp_avg, exp_avg_sq, images, labels, step, lr=1e-3):
     """One step of training in place; return the loss."""
     return step_by(CONVOLVE, UPDATE, network, parameters, exp_avg, exp_avg_sq, images, labels, step, lr)

@@ -12,9 +12,7 @@ from impls.train_step import perceptron
 UPDATE = contract.load("cpu.numpy", "adam_step")
 
 
-@implementation(
-    device="cpu", family="numpy", summary="NumPy alone: script and update in Python", limits={"network": "perceptron"}
-)
+@implementation(device="cpu", family="numpy", summary="NumPy: script and update in Python", limits={"network": "perceptron"})
 def train_step(network, parameters, exp_avg, exp_avg_sq, images, labels, step, lr=1e-3):
     """One step of training in place; return the loss."""
     return perceptron.step(UPDATE, parameters, exp_avg, exp_avg_sq, images, labels, step, lr)

@@ -14,7 +14,7 @@ CONVOLVE = convolution("cpu.shift_matmul", "cpu.shift")
 UPDATE = contract.load("cpu.torch_single", "adam_step")
 
 
-@implementation(device="cpu", family="direct", summary="torch around a convolution of one's own in NumPy")
+@implementation(device="cpu", family="direct", summary="torch with a custom convolution in NumPy")
 def train_step(network, parameters, exp_avg, exp_avg_sq, images, labels, step, lr=1e-3):
     """One step of training in place; return the loss."""
     return step_by(CONVOLVE, UPDATE, network, parameters, exp_avg, exp_avg_sq, images, labels, step, lr)

@@ -14,7 +14,7 @@ from impls.train_step.training import step_by
 UPDATE = contract.load("cpu.torch_single", "adam_step")
 
 
-@implementation(device="cpu", family="library", summary="torch: its own layers, its Adam as it comes")
+@implementation(device="cpu", family="library", summary="torch: built-in layers, default Adam")
 def train_step(network, parameters, exp_avg, exp_avg_sq, images, labels, step, lr=1e-3):
     """One step of training in place; return the loss."""
     return step_by(functional.conv2d, UPDATE, network, parameters, exp_avg, exp_avg_sq, images, labels, step, lr)

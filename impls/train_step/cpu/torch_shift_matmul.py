@@ -13,7 +13,7 @@ from impls.train_step.training import step_by
 UPDATE = contract.load("cpu.torch_single", "adam_step")
 
 
-@implementation(device="cpu", family="shift", summary="torch around a convolution of products and slices in torch")
+@implementation(device="cpu", family="shift", summary="torch with a convolution of shifted matrix products, in torch")
 def train_step(network, parameters, exp_avg, exp_avg_sq, images, labels, step, lr=1e-3):
     """One step of training in place; return the loss."""
     return step_by(shift_matmul, UPDATE, network, parameters, exp_avg, exp_avg_sq, images, labels, step, lr)

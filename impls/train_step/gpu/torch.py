@@ -14,7 +14,7 @@ from impls.train_step.training import step_on_device
 require_torch("gpu.torch")
 
 
-@implementation(device="cuda", family="cudnn", summary="torch: its own layers and Adam, TF32 off", arrays="torch")
+@implementation(device="cuda", family="cudnn", summary="torch: built-in layers and Adam, TF32 off", arrays="torch")
 def train_step(network, parameters, exp_avg, exp_avg_sq, images, labels, step, lr=1e-3):
     """One step of training in place; return the loss."""
     return step_on_device(functional.conv2d, network, parameters, exp_avg, exp_avg_sq, images, labels, step, lr)

@@ -14,7 +14,7 @@ require_torch("gpu.torch_shift_matmul")
 
 
 @implementation(
-    device="cuda", family="shift", summary="torch around a convolution of products and slices in torch", arrays="torch"
+    device="cuda", family="shift", summary="torch with a convolution of shifted matrix products, in torch", arrays="torch"
 )
 def train_step(network, parameters, exp_avg, exp_avg_sq, images, labels, step, lr=1e-3):
     """One step of training in place; return the loss."""

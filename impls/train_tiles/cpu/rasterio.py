@@ -15,7 +15,7 @@ READER = reader("cpu.rasterio").name
 @implementation(
     device="cpu",
     family="library",
-    summary="ResNet-18 by torch on tiles that rasterio reads",
+    summary="ResNet-18 in torch, tiles read by rasterio",
 )
 def train_tiles(parameters, exp_avg, exp_avg_sq, statistics, tiles, labels, step=1, batch=32, seed=0, workers=0, lr=1e-3):
     """One pass over N tiles in place; return the loss of every batch."""

@@ -15,7 +15,7 @@ READER = reader("cpu.raw_numba").name
 @implementation(
     device="cpu",
     family="raw",
-    summary="ResNet-18 by torch on tiles whose bytes Numba normalises",
+    summary="ResNet-18 in torch, tiles normalised by Numba",
     limits={"compression": ("none",)},
 )
 def train_tiles(parameters, exp_avg, exp_avg_sq, statistics, tiles, labels, step=1, batch=32, seed=0, workers=0, lr=1e-3):

@@ -15,7 +15,7 @@ READER = reader("cpu.skimage_torch").name
 @implementation(
     device="cpu",
     family="library",
-    summary="ResNet-18 by torch on tiles that skimage.io reads, torch scales",
+    summary="ResNet-18 in torch, tiles read by skimage.io and scaled by torch",
     limits={"compression": ("none", "deflate"), "axes": ("evident",)},
 )
 def train_tiles(parameters, exp_avg, exp_avg_sq, statistics, tiles, labels, step=1, batch=32, seed=0, workers=0, lr=1e-3):
