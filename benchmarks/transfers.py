@@ -47,7 +47,7 @@ def prepare(direction: str, memory: str, size: int) -> PreparedCell:
 
     def verify(output: Any) -> dict[str, Any]:
         if not torch.equal(output.cpu(), numbers):
-            raise WrongAnswer("what arrived is not what was sent")
+            raise WrongAnswer("the received data differ from the sent data")
         return {}
 
     return PreparedCell(

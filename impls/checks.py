@@ -1,4 +1,4 @@
-"""Checks that the operations share: whose arrays, which dtype, numbers and pairs, limits, and whether it fits in memory."""
+"""Checks that the operations share: array libraries, dtypes, numbers and pairs, limits, and free memory."""
 
 from __future__ import annotations
 

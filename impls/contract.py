@@ -130,13 +130,13 @@ def implementation(
     """Declare the function below it as an implementation of the operation it is named for, and make it an Implementation.
 
     device: "cpu" or "cuda". family: the kind of algorithm ("direct", "im2col", "fft", "winograd", ...). summary: one line.
-    arrays: whose arrays it takes and returns, "numpy", "cupy" or "torch". limits: the only values it supports of some
+    arrays: the array library, "numpy", "cupy" or "torch". limits: the only values it supports of some
     arguments, {"stride": 1}, several as a set, {"stride": {1, 2}}, of weight's second dimension, {"C/groups": 1}, of a
     ratio along each axis, {"dilation/stride": {1, 2}}, or of what they name otherwise. All of them literals, so that they can
     be read without importing the file.
 
     The function is called with checked arguments in one form: stride and dilation as pairs, padding as
-    ((top, bottom), (left, right)). Whoever calls it gets the same error for the same mistake everywhere.
+    ((top, bottom), (left, right)). So every implementation raises the same error for the same mistake.
     """
     allowed = dict(limits or {})
 
@@ -217,11 +217,11 @@ def _named(name: str, operation: str, import_module: Callable[[], Any], origin: 
     except Unavailable:
         raise
     except OSError as error:  # a library that is there and cannot be loaded
-        raise Unavailable(f"{name} cannot be imported: {error}; install anew what the message names") from error
+        raise Unavailable(f"{name} cannot be imported: {error}; reinstall the library in the message") from error
     except RuntimeError as error:
         if "cannot cache function" not in str(error):
             raise
-        raise Unavailable(f"{name} cannot be imported: {error}; NUMBA_CACHE_DIR names a folder for it") from error
+        raise Unavailable(f"{name} cannot be imported: {error}; set NUMBA_CACHE_DIR to a writable folder") from error
     except ImportError as error:
         cure = _cure(error)
         if cure is None:

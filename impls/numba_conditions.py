@@ -46,7 +46,7 @@ def _require_own_cache(name: str, source: Path, kernel: Any) -> None:
         try:
             private_cache.require(Path(path))
         except Unavailable as error:
-            raise Unavailable(f"{name} cannot be loaded: {error}; NUMBA_CACHE_DIR names another") from None
+            raise Unavailable(f"{name} cannot be loaded: {error}; set NUMBA_CACHE_DIR to another folder") from None
 
 
 def _threads_missing() -> str | None:

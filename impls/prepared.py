@@ -23,7 +23,7 @@ class Packing:
     def __call__(
         self, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: Any = 1
     ) -> Prepared:
-        """Pack a weight, of which and of the bias it keeps copies: whoever changes theirs later changes nothing here."""
+        """Pack a weight, and keep copies of it and of the bias: later changes of the originals have no effect here."""
         settings = stride, padding, dilation, groups
         self._check(_no_images(weight, dilation, groups), weight, bias, *settings)
         arguments = _copy(weight), _copy(bias), *settings

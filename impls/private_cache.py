@@ -20,7 +20,7 @@ def folder(name: str) -> Path:
     try:
         top.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise Unavailable(f"{top} cannot be made: {error.strerror}; XDG_CACHE_HOME names another place") from None
+        raise Unavailable(f"{top} cannot be made: {error.strerror}; set XDG_CACHE_HOME to another folder") from None
     _require(top, stat.S_IRWXG | stat.S_IRWXO)
     (top / name).mkdir(mode=0o700, exist_ok=True)
     return top / name

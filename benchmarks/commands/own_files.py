@@ -1,4 +1,4 @@
-"""Someone's own files as problems: a folder of tiles for read_batch, a picture for preprocess.
+"""The user's files as problems: a folder of tiles for read_batch, a picture for preprocess.
 
 Looked at before anything is measured, so that a missing or damaged file is one error that names it.
 """

@@ -40,7 +40,7 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         name: functools.partial(impls.load_file, path, operation, name) for name, path in request.get("files", {}).items()
     }
     if taken := [name for name in files if name in packages or name in impls.names(operation)]:
-        raise ValueError(f"{taken[0]} is an implementation's name already: call its file something else")
+        raise ValueError(f"{taken[0]} is already the name of an implementation: rename the file")
     offered: dict[str, Callable[[], Any]] = {**packages, **files}
     every = [*impls.names(operation), *(sorted(packages) if operation == "conv2d" else ())]
     names = [*(request["names"] or every), *(name for name in files if name not in request["names"])]
@@ -81,7 +81,7 @@ def _prepare(candidates: Candidates, name: str, elsewhere: Callable[[], Any] | N
         return candidates.check(name, function)
     # A cutoff spares users what they did not ask for; an implementation that they name is worth waiting for.
     if not asked and cell.on_request(name, operation):
-        raise Skip("on request: name it")
+        raise Skip("on request: select it by name")
     if not asked and (reason := cell.too_slow(name, candidates.task)):
         raise Skip(f"too slow here: {reason}")
     return candidates.check(name, cell.load(name, operation))

@@ -52,7 +52,7 @@ def prepare(limit: str) -> PreparedCell:
 
     def verify(output: Any) -> dict[str, Any]:
         if not right(output):
-            raise WrongAnswer("the result is not what was copied or computed")
+            raise WrongAnswer("the result differs from what was copied or computed")
         return {}
 
     call()

@@ -151,7 +151,7 @@ def _fresh_copy(size: int, count: int) -> PreparedCell:
 def _equals(expected: np.ndarray) -> Callable[[np.ndarray], dict[str, Any]]:
     def verify(output: np.ndarray) -> dict[str, Any]:
         if not np.array_equal(output[::PAGE], expected[::PAGE]):
-            raise WrongAnswer("the result is not what was copied or computed")
+            raise WrongAnswer("the result differs from what was copied or computed")
         return {}
 
     return verify

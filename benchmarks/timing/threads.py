@@ -78,7 +78,7 @@ def require_pools(threads: int) -> dict[str, int]:
     found = pools()
     wrong = {pool: have for pool, have in found.items() if have != threads}
     if wrong:
-        raise PoolError(f"asked for {threads} threads, but " + ", ".join(f"{p} has {n}" for p, n in wrong.items()))
+        raise PoolError(f"{threads} threads were set, but " + ", ".join(f"{p} has {n}" for p, n in wrong.items()))
     return found
 
 

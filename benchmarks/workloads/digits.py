@@ -101,4 +101,4 @@ def _idx(folder: Path, name: str) -> np.ndarray:
             raise ValueError("its numbers are not bytes")
         return np.frombuffer(content, np.uint8, offset=4 + 4 * axes).reshape(shape)
     except (OSError, EOFError, ValueError, struct.error, zlib.error) as error:
-        raise Missing(f"{path} is no whole file of the IDX format: {error}") from error
+        raise Missing(f"{path} is not a complete IDX file: {error}") from error

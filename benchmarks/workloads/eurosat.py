@@ -86,7 +86,7 @@ def tiles(count: int, seed: int = 0) -> list[Path]:
 
 
 def source() -> str:
-    """Whose tiles these are, for titles."""
+    """The source of these tiles, for titles."""
     return "EuroSAT" if os.environ.get("CONVBENCH_EUROSAT") else "a made set in the place of EuroSAT"
 
 

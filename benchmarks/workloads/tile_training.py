@@ -172,7 +172,7 @@ class TrainTiles(Task):
             change = LR / (1 - BETA1) * first.astype(np.float64) / (np.sqrt(second.astype(np.float64) / (1 - BETA2)) + EPS)
             slack = 16 * oracle.UNIT["float32"] * (np.abs(before) + np.abs(change))
             if not (np.abs(parameter - (before - change)) <= slack).all():
-                raise WrongAnswer(f"parameters[{i}] is not what Adam makes of its moments")
+                raise WrongAnswer(f"parameters[{i}] differs from Adam's update for its moments")
         _require_statistics(state[3], network.statistics)
         return {"relative_l2": worst, "worst": worst / GRADIENT, "called": called}
 

@@ -177,7 +177,7 @@ class ColdPages(clock.Block):
     def __init__(self, call: Any) -> None:
         """call: of a task's cell. Raises Skip where the system cannot be asked for that (Linux can: posix_fadvise(2))."""
         if not hasattr(os, "posix_fadvise"):
-            raise Skip("unavailable: this system does not drop files from its cache when asked")
+            raise Skip("unavailable: this system cannot drop files from its cache")
         self.call, self.paths = call, _with_packed(*call.args)
         os.sync()  # what has not been written yet would stay
 

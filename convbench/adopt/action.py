@@ -37,7 +37,7 @@ def facts(config: str, environment: str) -> None:
     }
     for key, value in found.items():
         if not str(value).isprintable():  # a second line would be an output of its own
-            raise click.ClickException(f"{here.file.name} names a path with a control character: {str(value)!r}")
+            raise click.ClickException(f"{here.file.name} has a path with a control character: {str(value)!r}")
         click.echo(f"{key}={value}")
 
 

@@ -56,7 +56,7 @@ def write(project: Project, config: Path | None, action: str) -> list[Path]:
         texts[folder / "gate.yml"] += "        with:\n" + "".join(lines)
     if there := [path for path in texts if path.exists() or path.is_symlink()]:
         raise click.ClickException(
-            f"{there[0].relative_to(top)} is there already, and is not replaced: move it away, or edit it"
+            f"{there[0].relative_to(top)} is there already and is not replaced: move it away or edit it"
         )
     folder.mkdir(parents=True, exist_ok=True)
     for path, text in texts.items():

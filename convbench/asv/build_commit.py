@@ -23,7 +23,7 @@ from convbench.asv import isolated
 
 OUTCOME = "build.json"
 PINNED = re.compile(r"([A-Za-z0-9][\w.-]*)==")
-# Run in the environment, of whose files' names only what is pinned is a part.
+# Run in the environment: only pinned versions are part of its files' names.
 VERSIONS = """
 import json, platform, sys
 from importlib.metadata import PackageNotFoundError, version

@@ -59,7 +59,7 @@ def _check_entry(entry: dict[str, Any]) -> int:
         if (name not in ("result", "samples") and not name.startswith("stats_")) or not column:
             continue
         if not isinstance(column, list) or len(column) != count:
-            raise Malformed(f"its column {name} is no list of {count} values")
+            raise Malformed(f"its column {name} is not a list of {count} values")
         if name == "samples":
             entry[name] = [None if samples is None else list(map(_number, samples)) for samples in column]
         elif name != "result":
@@ -91,9 +91,9 @@ def no_number(value: Any) -> str | None:
 def combinations(params: Any) -> int:
     """How many combinations lists of parameters have, each of them text. Raises Malformed for others, or for too many."""
     if not isinstance(params, list) or not all(isinstance(values, list) for values in params):
-        raise Malformed("its parameters are no lists")
+        raise Malformed("its parameters are not lists")
     if not all(isinstance(value, str) for values in params for value in values):
-        raise Malformed("its parameters are no texts")
+        raise Malformed("its parameters are not strings")
     count = math.prod(map(len, params))
     if count > MAX_CELLS:
         raise Malformed(f"its parameters have {count} combinations, and up to {MAX_CELLS} are read")
@@ -116,7 +116,7 @@ def benchmarks(content: Any) -> dict[str, dict[str, Any]]:
             combinations(entry.get("params", []))
             names = entry.get("param_names", [])
             if not isinstance(names, list) or not all(isinstance(one, str) for one in names):
-                raise Malformed("its parameters' names are no texts")
+                raise Malformed("its parameters' names are not strings")
             _text(entry.get("unit", ""))
         except (Malformed, TypeError) as error:
             raise Malformed(f"{name}: {error}") from None
@@ -170,13 +170,13 @@ DECLARED: dict[str, Callable[[Any], bool]] = {
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise Malformed(f"{value!r:.40} is no text")
+        raise Malformed(f"{value!r:.40} is not text")
     return value
 
 
 def _number(value: Any) -> float:
     if isinstance(value, (str, bytes)) or (isinstance(value, int) and abs(value) >= MAX_INTEGER):
-        raise Malformed(f"{value!r:.40} is no number that is read here")
+        raise Malformed(f"{value!r:.40} is not a number in the supported range")
     return float(value)
 
 

@@ -1,6 +1,6 @@
 """The one place where git is called. It obeys the configuration of the repository that is asked about, and of no other.
 
-A clone may carry a bare repository among its files, whose configuration is that of a stranger and names programs to run.
+A clone may carry a bare repository among its files, with a configuration of its own, which may run programs.
 https://git-scm.com/docs/git-config has safe.bareRepository, log.showSignature and core.fsmonitor.
 """
 
@@ -70,7 +70,7 @@ def snapshot(top: Path, left_out: Iterable[str]) -> str | None:
     """
     index = Path(run(top, "rev-parse", "--path-format=absolute", "--git-path", "index"))
     role = {"NAME": "convbench", "EMAIL": "", "DATE": run(top, "show", "--no-patch", "--format=%cI", "HEAD")}
-    known = {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in role.items()}
+    known = {f"GIT_{person}_{what}": value for person in ("AUTHOR", "COMMITTER") for what, value in role.items()}
     with tempfile.TemporaryDirectory() as folder:
         known["GIT_INDEX_FILE"] = str(Path(folder, "index"))
         if index.is_file():  # which knows what has not changed since, and what is not checked out
@@ -103,7 +103,7 @@ def pull(folder: Path, repository: str, name: str) -> None:
 
 
 def environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """Variables for asv, whose own calls of git then start no program either.
+    """Variables for asv, so that its own calls of git start no program either.
 
     Not safe.bareRepository: asv finds its mirror of a remote repository, which is bare, and does not name it.
     """

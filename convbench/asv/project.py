@@ -138,16 +138,18 @@ def _check(conf: Config) -> None:
     for name in ("project", "repo", "results_dir", "html_dir", "env_dir", "benchmark_dir"):
         value = getattr(conf, name)
         if not isinstance(value, str) or not value or "\0" in value:
-            raise untrusted.Malformed(f"{name} is no text")
+            raise untrusted.Malformed(f"{name} is not text")
     for name, kinds in (("branches", (str, type(None))), ("plugins", (str,))):
         values = getattr(conf, name)
         if not isinstance(values, list) or not all(isinstance(value, kinds) for value in values):
-            raise untrusted.Malformed(f"{name} is no list of texts")
+            raise untrusted.Malformed(f"{name} is not a list of strings")
     for pattern, value in (conf.regressions_thresholds or {}).items():
         try:
             re.compile(pattern)
         except re.error as error:
-            raise untrusted.Malformed(f"regressions_thresholds: {pattern!r} is no regular expression: {error}") from None
+            raise untrusted.Malformed(
+                f"regressions_thresholds: {pattern!r} is not a valid regular expression: {error}"
+            ) from None
         float(value)
 
 
@@ -178,7 +180,7 @@ def find(configuration: Path | None = None) -> Project:
     if not tracked:
         raise Missing(f"no asv.conf.json in {here}, above it, or in its repository; change to a project that asv measures")
     if len(tracked) > 1:
-        raise Ambiguous(f"several configurations: {', '.join(map(str, tracked))}; name one with --config")
+        raise Ambiguous(f"several asv configurations: {', '.join(map(str, tracked))}; name one with --config")
     return load((here / tracked[0]).resolve())
 
 
@@ -192,6 +194,6 @@ def load(path: Path) -> Project:
         folders = [root / name for name in (conf.results_dir, conf.html_dir, conf.env_dir, conf.benchmark_dir)]
         found = Project(root / path.name, conf, root, conf.project, *folders)
     except (UserError, untrusted.Unreadable, *untrusted.FAULTS) as error:
-        raise click.ClickException(f"{path.name} is no configuration of asv: {' '.join(str(error).split())}") from None
+        raise click.ClickException(f"{path.name} is not a valid asv configuration: {' '.join(str(error).split())}") from None
     git.require_own(root, conf.repo, conf.project)
     return found

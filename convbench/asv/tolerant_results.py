@@ -48,7 +48,7 @@ def load_json(path: str, api_version: int | None = None, js_comments: bool = Fal
                 if file.name == BENCHMARKS:
                     files.benchmarks(content)
                 elif not isinstance(content, dict) or not isinstance(content.get("machine"), str):
-                    raise untrusted.Malformed("it names no machine")
+                    raise untrusted.Malformed("it has no machine name")
         except untrusted.Unreadable as error:
             raise UserError(str(error)) from error
     return _load_json(path, api_version, js_comments)

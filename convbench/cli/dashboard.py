@@ -25,6 +25,6 @@ def command(port: int | None, no_serve: bool, config: Path | None) -> None:
     asv_dashboard.publish(here)
     vendor.make_local(here)
     if no_serve:
-        click.echo(f"the dashboard is in {here.html}; a browser reads it from a server alone, such as `asv preview`")
+        click.echo(f"the dashboard is in {here.html}; it needs a web server, such as `asv preview`")
     else:
         server.serve(here.html, port)

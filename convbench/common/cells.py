@@ -10,7 +10,7 @@ from convbench.common import untrusted
 
 Cell = tuple[str, tuple[str, ...]]
 
-LONGEST = 1000  # characters of a parameter that are taken for Python, whose parser is not made for a stranger's text
+LONGEST = 1000  # characters of a parameter that are taken for Python, whose parser is not safe for longer untrusted text
 
 
 def spelling(cell: Cell) -> str:

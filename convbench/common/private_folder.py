@@ -27,5 +27,5 @@ def folder(name: str) -> Path:
             )
         (top / name).mkdir(exist_ok=True)
     except OSError as error:
-        raise click.ClickException(f"cannot make {top}: {error.strerror}; name another place with XDG_CACHE_HOME") from None
+        raise click.ClickException(f"cannot make {top}: {error.strerror}; set XDG_CACHE_HOME to another folder") from None
     return top / name

@@ -50,7 +50,7 @@ def read_bytes(path: Path, limit: int = LARGEST) -> bytes:
         with open(os.open(path, FLAGS), "rb") as file:  # noqa: PTH123
             found = os.fstat(file.fileno())
             if not stat.S_ISREG(found.st_mode):
-                raise Unreadable(f"{name(path)} is unreadable: it is no regular file")
+                raise Unreadable(f"{name(path)} is unreadable: it is not a regular file")
             content = file.read(limit + 1)
     except OSError as error:
         why = "it is a link" if error.errno == errno.ELOOP else error.strerror

@@ -43,10 +43,10 @@ def read(file: Path) -> list[Acceptance]:
     except untrusted.Unreadable as error:
         raise Malformed(f"{name} cannot be read: {str(error).partition(': ')[2]}") from None
     except (ValueError, RecursionError) as error:  # text, numbers and nesting that TOML or Python does not take
-        raise Malformed(f"{name} is no TOML: {error}") from None
+        raise Malformed(f"{name} is not valid TOML: {error}") from None
     entries = content.pop("accept", [])
     if content or not isinstance(entries, list):
-        raise Malformed(f"{name} may hold [[accept]] tables alone")
+        raise Malformed(f"{name} may contain only [[accept]] tables")
     found = []
     for number, entry in enumerate(entries, 1):
         if not (isinstance(entry, dict) and entry.keys() == {"cell", "reason"}):

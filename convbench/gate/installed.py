@@ -38,7 +38,7 @@ def _absolute(name: str) -> str:
             return str(path)
         inside = [folder for site in SITES for folder in sorted(path.glob(f"**/python*/{site}"))]
         if len(inside) > 1:
-            raise Usage(f"{name} has several folders of packages: name one of {', '.join(map(str, inside))}")
+            raise Usage(f"{name} has several package folders: give one of {', '.join(map(str, inside))}")
         return str(inside[0] if inside else path)
     if path.is_file() and os.access(path, os.X_OK):
         return str(path)
@@ -121,7 +121,7 @@ def _probe(project: Project, python: Path, folder: Path) -> dict[str, Any]:
         found = json.loads(done.stdout)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         said = Reason.printed(getattr(error, "stderr", None) or "", str(error))
-        raise Usage(f"{python} cannot be asked what it has installed: {said.words}") from None
+        raise Usage(f"{python} cannot list its packages: {said.words}") from None
     if "asv_runner" not in found["modules"]:
         raise Usage(f"{python} has no asv_runner, which runs the suite: {python} -m pip install asv_runner")
     return found

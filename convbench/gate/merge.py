@@ -71,7 +71,7 @@ def _require_all(files: Sequence[Path], contents: Sequence[dict[str, Any]]) -> N
     counts = set()
     for file, content in zip(files, contents, strict=True):
         if not content["shard"]:
-            raise Usage(f"{file} is no shard: it was measured without --shard")
+            raise Usage(f"{file} is not a shard: it was measured without --shard")
         place, count = map(int, content["shard"].split("/"))
         if place in places:
             raise Usage(f"{places[place]} and {file} are the same shard, {content['shard']}")

@@ -101,7 +101,7 @@ def _raw(entry: dict[str, Any]) -> list[str]:
 
 
 def _benchmark(name: str, entry: dict[str, Any], names: list[str]) -> dict[str, Any]:
-    """A benchmark with its rows: the combinations of all parameters but the implementation, whose place is remembered.
+    """A benchmark with its rows: the combinations of all parameters except the implementation.
 
     short: the rows of the suite's short selection. numbers: for each of these parameters what its values stand for on an
     axis, null where they are no numbers. raw: how asv writes an implementation, by its index in names.

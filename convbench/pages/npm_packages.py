@@ -105,7 +105,7 @@ def contents(library: Library) -> dict[str, bytes]:
         try:
             files = _unpack(library, fetched)
         except (untrusted.Unreadable, *DAMAGE) as error:
-            raise Unavailable(f"what npm has fetched as {library} is no package: {error}") from error
+            raise Unavailable(f"what npm has fetched as {library} is not a package: {error}") from error
         fetched.replace(tarball)
     return files
 
@@ -126,7 +126,7 @@ def _unpack(library: Library, tarball: Path) -> dict[str, bytes]:
             file = archive.extractfile(member) if member.isreg() and not member.issparse() and member.size >= 0 else None
             path = member.name.partition("/")[2]
             if ELSEWHERE.search(member.name) or not (member.isdir() or (file and path)):
-                raise Unavailable(f"{library} of npm has {member.name!r:.80}, which is no file inside of the package")
+                raise Unavailable(f"{library} of npm has {member.name!r:.80}, which is not a file inside the package")
             if file:
                 files[path] = file.read()
     return files

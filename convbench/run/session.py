@@ -173,7 +173,7 @@ class _Session:
             missing = {cell for cells in lacking for cell in cells}
             return [cell for cell in cells if cell in missing]
         except Unreadable as error:
-            raise click.ClickException(f"{error}; move it away and the commit is measured anew") from None
+            raise click.ClickException(f"{error}; move it away to measure the commit again") from None
 
     def _measure(self, built: BuiltCommit, cells: list[Cell], left: list[str]) -> None:
         """Measure what a commit lacks, and say how long that and the rest will take."""

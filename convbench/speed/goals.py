@@ -26,7 +26,7 @@ CLOSE, SEVERAL, MAX_PROCESSES = 1.25, 3, 5
 # The same of how much longer ours takes than the fastest, which is never less than nothing: on two threads, of 54 of another
 # process three were beyond a tenth though the first was not, and of 22 ten were not though the first was.
 CLOSE_TO_FASTEST = 2.5
-TRANSFORMS = ("winograd", "fft")  # families whose arithmetic is not exact: they round more than a sum of products
+TRANSFORMS = ("winograd", "fft")  # families that round more than a sum of products
 
 Key = tuple[str, int]  # a problem's label and a number of threads
 Line = Mapping[str, Any]  # what one process found of a problem
@@ -150,7 +150,7 @@ class Goals:
         return wanted
 
     def _promises(self, label: str) -> Iterator[tuple[str, Goal]]:
-        """The goals that a problem is judged by, and whose time is."""
+        """The goals for a problem, and the implementation that each goal is for."""
         for row in self.of(label):
             yield from ((goal.ours or row.ours, goal) for goal in row.goals if label in (goal.problems or row.problems))
         for overall in self.overall:
@@ -270,10 +270,10 @@ class Times:
         return median(self.ratios(label, threads, than, ours) or [math.nan])
 
     def behind(self, label: str, threads: int, ours: str) -> float:
-        """How many times as long ours takes as the fastest who computes the problem, its weights packed in the call or never.
+        """How many times as long ours takes as the fastest implementation, its weights packed in the call or never.
 
         The most of the medians of all processes, so that the fastest is one and the same in all: of several that are as fast
-        another comes first by chance each time. Who has no time in one of them was left out there as slow. Not for ours
+        another comes first by chance each time. One without a time in a process was left out there as slow. Not for ours
         without a time.
         """
         several = [medians for medians in self._medians[label, threads] if ours in medians]

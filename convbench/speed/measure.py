@@ -146,7 +146,7 @@ def _measure_and_store(
     except click.ClickException as error:
         console.print(f"{title}: FAILED, {error.message}", highlight=False, markup=False)
         return 1
-    if file.committed:  # somebody may have gone on working meanwhile
+    if file.committed:  # the working tree may have changed meanwhile
         _require_committed(project, file.paths, file)
     times_file.append(file.path, line)
     console.print(f"{title}: {_summary(known, line)}, {line['wall']:.0f} s", highlight=False, markup=False)

@@ -1,4 +1,4 @@
-"""Measures who is fastest on which problem, and has the suite write the table that cpu.auto picks from."""
+"""Measures which implementation is fastest on which problem; the suite writes the table that cpu.auto picks from."""
 
 from __future__ import annotations
 
@@ -105,9 +105,9 @@ def _settings(project: Project) -> dict[str, Any]:
 
 
 def _times(lines: Lines, threads: Sequence[int], every: Sequence[str]) -> Found:
-    """Seconds of everybody who has a time, by number of threads and problem.
+    """Seconds of every implementation with a time, by number of threads and problem.
 
-    Of several processes it is the median of how many times as fast as the first candidate everybody was; who was left out of
+    Of several processes it is the median of each speed-up over the first candidate; one that was left out of
     one was slower there than any time says.
     """
     times = Times(lines)

@@ -139,12 +139,12 @@ def worst_first(cells: Iterable[ComparedCell]) -> list[ComparedCell]:
 
 
 def no_such_machine(asked: str, folder: Path, there: Iterable[str]) -> str:
-    """What is said to who asks for a machine without results."""
-    return f"no results of the machine {asked!r} in {folder.name}/; there are those of {', '.join(there)}"
+    """The error for a machine without results."""
+    return f"no results of machine {asked!r} in {folder.name}/, only of {', '.join(there)}"
 
 
 def choose_machine(folder: Path, asked: str | None, own: str) -> str:
-    """The machine whose results are meant: the one asked for, else this one, else the only one. Raises Impossible."""
+    """The machine to show: the given one, else this one, else the only one with results. Raises Impossible."""
     there = results.machines(folder)
     if not there:
         raise Impossible(f"no results yet in {folder.name}/: measure commits with `convbench run` first")

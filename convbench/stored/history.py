@@ -25,7 +25,7 @@ from convbench.common.selection import Selection
 from convbench.common.untrusted import Unreadable
 from convbench.stored import change_points, results, side_lines, unbuilt
 
-NEWEST = 5  # commits of a series among which a single odd one is worth a row: what is older nobody measures again
+NEWEST = 5  # commits of a series among which a single odd one gets a row; older ones are not measured again
 DIFFERENTLY = "differently"
 KINDS = (change_points.STEP, DIFFERENTLY, change_points.DRIFT, change_points.ALONE)
 
@@ -224,7 +224,7 @@ class _Stored:
 def _read(folder: Path, places: dict[str, int], known: dict[str, dict[str, Any]]) -> _Stored:
     """Files that cannot be read are named and passed over.
 
-    Not by results.load(), whose data frames would take minutes for a million cells.
+    Does not use results.load(): its data frames would take minutes for a million cells.
     """
     stored = _Stored()
     for path in sorted(folder.glob("*-*.json")):

@@ -87,7 +87,7 @@ def _measured(path: Path) -> float:
     except ValueError:  # nothing was started, or an older asv did not say when
         return 0.0
     except (Unreadable, *untrusted.FAULTS):
-        return math.inf  # a broken file is met first by who looks for the newest, and named
+        return math.inf  # a search for the newest file finds a broken one first and reports it
 
 
 def load(path: Path, known: dict[str, dict[str, Any]]) -> Run:
@@ -103,7 +103,7 @@ def load(path: Path, known: dict[str, dict[str, Any]]) -> Run:
 
 
 def same_version(entry: dict[str, Any], benchmark: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The benchmark whose cells an entry holds, None where it is known no more: another version is another measurement."""
+    """The benchmark of an entry, None if it is unknown today: another version is another measurement."""
     if benchmark and (entry.get("version") or benchmark.get("version")) == benchmark.get("version"):
         return benchmark
     return None

@@ -162,7 +162,7 @@ def speedup(cell: Any) -> tuple[str, str]:
 
 
 def as_fast(cells: pd.DataFrame) -> list[str]:
-    """The fastest implementation of one problem, and then those whose quartiles overlap with its."""
+    """The fastest implementation of one problem, and then those with overlapping quartiles."""
     first, *others = cells.sort_values("value", kind="stable").itertuples()
     known = not absent(first.q75)
     close = [other.implementation for other in others if known and not absent(other.q25) and other.q25 <= first.q75]

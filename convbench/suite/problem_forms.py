@@ -76,8 +76,8 @@ def request(operation: str, texts: Sequence[str], options: dict[str, Any], given
         raise click.UsageError(f"Missing argument '{[*form.arguments][len(texts)]}' of {operation}.")
     every = {name for each in FORMS.values() for name in each.options}
     for name in sorted(every.intersection(given).difference(form.options)):
-        has = ", ".join(f"--{option}" for option in form.options) or "none of these"
-        raise click.UsageError(f"--{name} is no option of {operation}, which has {has}")
+        has = ", ".join(f"--{option}" for option in form.options) or "none"
+        raise click.UsageError(f"--{name} is not an option of {operation}; its options are {has}")
     found = {name: value for name, value in options.items() if name not in every or name in form.options}
     for (name, read), text in zip(form.arguments.items(), texts, strict=False):
         found[name.lower()] = read(name, text)

@@ -205,7 +205,7 @@ def _tool(command: list[str], given: str | None = None) -> str:
 
 
 def _py_spy() -> str | None:
-    """Where py-spy is: beside this Python, whose environment need not be active, or on the path."""
+    """The path of py-spy: beside this Python, even if its environment is not active, or on PATH."""
     beside = str(Path(sys.executable).parent)
     return shutil.which("py-spy", path=os.pathsep.join([beside, os.environ.get("PATH", os.defpath)]))
 

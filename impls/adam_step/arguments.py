@@ -51,7 +51,7 @@ def checker(arrays: str, limits: Mapping[str, Any], unchecked: Callable[..., Any
 
 
 def unsupported(limits: Mapping[str, Any], shape: tuple[int, ...], dtype: Any = "float32") -> str | None:
-    """Say in words which argument is outside `limits`, or None. Raises as a call would for arguments nobody supports.
+    """Say in words which argument is outside `limits`, or None. Raises as a call would for unsupported arguments.
 
     shape: that of all four arrays.
     """

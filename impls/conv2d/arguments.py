@@ -160,7 +160,7 @@ def unsupported(
     groups: int = 1,
     dtype: Any = "float32",
 ) -> str | None:
-    """Say in words which argument is outside `limits`, or None. Raises as a call would for arguments nobody supports."""
+    """Say in words which argument is outside `limits`, or None. Raises as a call would for unsupported arguments."""
     dtype = checks.dtype_name(dtype)
     settings = checks.plain(stride=stride, padding=padding, dilation=dilation, groups=groups)
     found = geometry(tuple(input_shape), tuple(weight_shape), *settings)

@@ -36,7 +36,7 @@ def windows(image: cupy.ndarray, kernel: Pair, stride: Pair, dilation: Pair) -> 
 
 
 def by_definition(image: cupy.ndarray, weight: cupy.ndarray, stride: Pair, dilation: Pair, groups: int) -> cupy.ndarray:
-    """conv2d of padded images by their patches, for whoever meets numbers that his algorithm cannot carry."""
+    """conv2d of padded images by their patches, as the fallback for non-finite values."""
     view = windows(image, weight.shape[2:], stride, dilation)
     n, channels, p, q, r, s = view.shape
     view = view.reshape(n, groups, channels // groups, p, q, r, s)

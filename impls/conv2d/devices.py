@@ -40,6 +40,6 @@ def require_torch(name: str) -> None:
         raise Unavailable(f"{name} needs a CUDA device and NVIDIA's driver; torch sees none here")
     if "fp32_precision" not in inspect.signature(torch.backends.cudnn.flags).parameters:
         raise Unavailable(
-            f"{name} needs a torch whose cuDNN can be told the precision of float32, which {torch.__version__} cannot: "
+            f"{name} needs a torch that can set cuDNN's precision of float32, which {torch.__version__} cannot: "
             f"{CURES['torch']} or later"
         )

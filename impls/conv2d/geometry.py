@@ -37,7 +37,7 @@ def add_bias(output: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
 
 
 def by_definition(input, weight, bias, stride, padding, dilation, groups):
-    """conv2d by windows and products in place, for whoever meets numbers that his algorithm cannot carry.
+    """conv2d by windows and products in place, as the fallback for non-finite values.
 
     A transform spreads a NaN or infinity over outputs that do not see it, and may overflow where the sum does not.
     Arguments as decorated functions get them. Extra memory: the products of one output channel of one image.

@@ -267,7 +267,7 @@ def _all() -> tuple[Measurements, ...]:
 def nearest(instructions: str | None, threads: int) -> Measurements | None:
     """The measurements with an instruction set that hold best here, None where there are none.
 
-    This processor's before one by the same maker, since torch's libraries ask who made it, and that before any other's; of
+    This processor's before one by the same maker, as torch's libraries depend on the maker, and that before any other's; of
     these whose number of threads is nearest, and of several the newest.
     """
     here = processor()

@@ -65,7 +65,7 @@ MIN_BROAD_COLUMNS = 32  # from which on strided rows are summed along themselves
 MIN_PACKED_TAPS = 49  # from which on packed weights are faster there
 MIN_LAID_OUT_OUTPUTS = 20  # from which on strided rows are laid out, tap by tap, which packed weights outrun, ...
 MIN_LAID_OUT_TAPS = 40  # ... with at least so many taps of all channels
-# Small layers, a good part of whose time is torch's way to its kernel: up to measurements.MAX_SMALL_FLOPS, but
+# Small layers, where torch needs much of the time to reach its kernel: up to measurements.MAX_SMALL_FLOPS, but
 MAX_SMALL_NARROW_FLOPS = 10_000_000  # where outputs fill half a vector at most, or strides are wide, and
 MAX_SMALL_PRODUCT_FLOPS = 4_000_000  # where the layer is a product of matrices to torch, 1x1 without a stride
 

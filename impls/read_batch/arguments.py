@@ -72,7 +72,7 @@ def unsupported(
     dtype: Any = "float32",
     compression: str = "none",
 ) -> str | None:
-    """Say in words what of tiles (N, C, H, W) is outside `limits`, or None. Raises as a call would for what nobody supports.
+    """Say in words what of tiles (N, C, H, W) is outside `limits`, or None. Raises as a call would for unsupported tiles.
 
     dtype: the batch's. compression: the tiles', "none", "deflate" or "lzw" for example.
     """
@@ -115,10 +115,10 @@ def check_tile(path: str, tile_format: TileFormat, first: str, known: TileFormat
     require_bands(bands, tile_format.bands, f"tile {path}")
 
 
-def require_bands(bands: tuple[int, ...], count: int, whose: str) -> None:
+def require_bands(bands: tuple[int, ...], count: int, owner: str) -> None:
     """Raise NoSuchBand for a band beyond the last."""
     if max(bands) > count:
-        raise NoSuchBand(f"bands must be from 1 to {count}, the bands of {whose}, not {bands}")
+        raise NoSuchBand(f"bands must be from 1 to {count}, the bands of {owner}, not {bands}")
 
 
 def damaged(path: str) -> BadTile:

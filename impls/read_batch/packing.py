@@ -140,7 +140,7 @@ def _row(path: str, stamp: tuple[int, int], folder: str, packed: Packed) -> int:
         row = packed.rows.get(os.path.relpath(path, folder))
     if row is None or packed.stamps[row] != stamp:
         what = "not packed" if row is None else "newer than the packed tiles"
-        raise NotPacked(f"tile {path} is {what}: pack its folder anew with impls.read_batch.packing.pack({folder!r})")
+        raise NotPacked(f"tile {path} is {what}: pack its folder again with impls.read_batch.packing.pack({folder!r})")
     return row
 
 
@@ -155,11 +155,11 @@ def _open(folder: str, index: File, array: File) -> Packed:
         names, stamps = said["names"], [(size, changed) for size, changed in said["stamps"]]
         rows = {name: row for row, name in enumerate(names)}
         if type(names) is not list or {*map(type, names)} != {str} or {type(n) for stamp in stamps for n in stamp} != {int}:
-            raise TypeError("names must be texts, and stamps pairs of integers")
+            raise TypeError("names must be strings, and stamps pairs of integers")
         if not len(pixels) == len(names) == len(rows) == len(stamps):
             raise ValueError("the index is of another array")
     except Exception as error:  # another user's files: RecursionError, MemoryError and the errors of every wrong type
-        cure = f"pack them anew with impls.read_batch.packing.pack({folder!r})"
+        cure = f"pack them again with impls.read_batch.packing.pack({folder!r})"
         raise NotPacked(f"the packed tiles in {folder} are damaged: {cure}") from error
     return Packed(pixels, rows, stamps)
 

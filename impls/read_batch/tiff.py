@@ -220,7 +220,7 @@ def _image(file: File, texts: tuple[int, ...] = (), all_directories: bool = Fals
     if not along * down * planes == entries[offsets][1] == entries[counts][1]:
         raise ValueError("there are parts missing")
     if not {entries[offsets][0], entries[counts][0]} <= NUMBERS.keys():  # of others it is not known that the file holds them
-        raise ValueError("the places of the parts are no integers")
+        raise ValueError("the offsets of the parts are not integers")
     line = -(-across * bits * samples // 8)  # bytes of a row of a part
     compression, (colours,) = COMPRESSIONS.get(code, str(code)), numbers(COLOURS, 1)
     if colours in CONVERTED and bits == 8 and compression != "jpeg":  # those of a JPEG all libraries convert

@@ -76,7 +76,7 @@ class _Convolve(torch.autograd.Function):
     @custom_bwd(device_type="cpu")
     def backward(ctx: Any, *grad_outputs: Any) -> Any:
         if torch.is_grad_enabled():  # torch's once_differentiable would let second derivatives pass as zeros
-            raise NotImplementedError("convolutions of impls have first derivatives alone: call without create_graph=True")
+            raise NotImplementedError("convolutions of impls have only first derivatives: call without create_graph=True")
         arrays = (each.detach().numpy() for each in (*grad_outputs, *ctx.saved_tensors))
         found = ctx.gradients(*arrays, *ctx.settings)
         grads = (tensor(each) if needed else None for each, needed in zip(found, ctx.needs_input_grad, strict=False))

@@ -262,7 +262,7 @@ except threads.PoolError as error:
     print(error)
 """
     name = {"cv2": "opencv"}.get(pool, pool)
-    assert python(code).stdout.strip() == f"asked for 1 threads, but {name} has 7"
+    assert python(code).stdout.strip() == f"1 threads were set, but {name} has 7"
 
 
 def test_threads_are_set_and_read_back_everywhere():

@@ -202,7 +202,7 @@ def test_a_configuration_cannot_forge_outputs(adopter):
     adopter.head = adopter.change(**{"perf__asv.conf.json": json.dumps(content | {"env_dir": "env\nconfiguration=x"})})
     run = gate(adopter, pull(adopter))
     assert fails(run)
-    assert "names a path with a control character" in run.log
+    assert "has a path with a control character" in run.log
 
 
 # The comment

@@ -40,7 +40,7 @@ numba.config.THREADING_LAYER = "default"
 CONDITIONS = {
     "usual": ({}, "", None),
     "nothing compiled": ({"NUMBA_DISABLE_JIT": "1"}, "", "NUMBA_DISABLE_JIT has Numba compile nothing; unset it"),
-    "no place to cache": ({}, NO_PLACE, "NUMBA_CACHE_DIR names a folder for it"),
+    "no place to cache": ({}, NO_PLACE, "set NUMBA_CACHE_DIR to a writable folder"),
     "workqueue chosen": ({"NUMBA_THREADING_LAYER": "workqueue"}, "", "two calls at a time would end the process; install"),
     "workqueue left": ({}, NO_OPENMP, "workqueue, and two calls at a time would end the process; install libgomp"),
     "workqueue running": ({}, LAUNCHED, "workqueue, and two calls at a time would end the process"),

@@ -209,16 +209,16 @@ def test_tiles_are_packed_once_and_again_when_they_change(name, tmp_path, monkey
     monkeypatch.chdir(tmp_path / "River")
     right(function(["0.tif", "../Forest/0.tif"]), expected([EUROSAT] * 2))
     new = write(tmp_path / "River" / "2.tif", EUROSAT)
-    with pytest.raises(packing.NotPacked, match=r"2\.tif is not packed: pack its folder anew with .*pack\('/.*'\)$"):
+    with pytest.raises(packing.NotPacked, match=r"2\.tif is not packed: pack its folder again with .*pack\('/.*'\)$"):
         function([*tiles, new])
     write(tiles[3], EUROSAT[::-1])
-    with pytest.raises(packing.NotPacked, match=r"1\.tif is newer than the packed tiles: pack its folder anew"):
+    with pytest.raises(packing.NotPacked, match=r"1\.tif is newer than the packed tiles: pack its folder again"):
         function(tiles)
     packing.pack(tmp_path)
     right(function([tiles[0], tiles[3], new]), expected([EUROSAT, EUROSAT[::-1], EUROSAT]))
     (tmp_path / "tiles.npy").write_bytes((tmp_path / "tiles.npy").read_bytes()[:-1])
     packing._open.cache_clear()  # as a new process finds it
-    with pytest.raises(packing.NotPacked, match=r"^the packed tiles in .* are damaged: pack them anew with impls"):
+    with pytest.raises(packing.NotPacked, match=r"^the packed tiles in .* are damaged: pack them again with impls"):
         function(tiles)
 
 

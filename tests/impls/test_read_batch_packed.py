@@ -18,7 +18,7 @@ def pack(folder):
 
 def damaged(function, tiles):
     packing._open.cache_clear()
-    with pytest.raises(packing.NotPacked, match=r"^the packed tiles in .* are damaged: pack them anew with impls"):
+    with pytest.raises(packing.NotPacked, match=r"^the packed tiles in .* are damaged: pack them again with impls"):
         function(tiles)
 
 

@@ -352,11 +352,17 @@ def test_mnist_is_read_where_there_is_a_folder_of_it(mnist):
     ("change", "words"),
     [
         (lambda path: path.unlink(), "holds no train-images-idx3-ubyte, compressed or not"),
-        (lambda path: path.write_bytes(path.read_bytes()[:-1]), "is no whole file of the IDX format"),
-        (lambda path: path.write_bytes(b""), "is no whole file of the IDX format"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-1]), "is not a complete IDX file"),
+        (lambda path: path.write_bytes(b""), "is not a complete IDX file"),
         (lambda path: path.write_bytes(b"\0\0\x0d" + path.read_bytes()[3:]), "its numbers are not bytes"),
-        (lambda path: path.with_suffix(".gz").write_bytes(gzip.compress(path.read_bytes())[:40]), "is no whole file"),
-        (lambda path: path.with_suffix(".gz").write_bytes(gzip.compress(b"")[:12] + b"\xff" * 9), "is no whole file"),
+        (
+            lambda path: path.with_suffix(".gz").write_bytes(gzip.compress(path.read_bytes())[:40]),
+            "is not a complete IDX file",
+        ),
+        (
+            lambda path: path.with_suffix(".gz").write_bytes(gzip.compress(b"")[:12] + b"\xff" * 9),
+            "is not a complete IDX file",
+        ),
         (lambda path: path.write_bytes(idx(np.zeros((5, 28, 27), np.uint8))), r"hold \(5, 28, 27\) and \(5,\) numbers"),
         (
             lambda path: [

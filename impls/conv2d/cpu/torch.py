@@ -19,7 +19,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
     if input.itemsize == 8:  # float64, for which torch has a patch matrix of the whole batch alone
         require_patches(input, weight.shape[2:], output_shape(input.shape, weight.shape, stride, padding, dilation)[2:])
-    # Where arrays are as torch wants them, nobody is called to find that out: each call takes a microsecond or two where a
+    # No function is called where arrays suit torch already: each call takes a microsecond or two where a
     # convolution has filled the caches, and this implementation is the measure of all others.
     try:
         image = share(input) if input.flags.carray else tensor(input)

@@ -17,7 +17,7 @@ from impls.contract import Unavailable, implementation
 from impls.conv2d.tensors import kernels, pad_unevenly, tensor
 
 if not shutil.which(os.environ.get("CXX", "g++")):
-    raise Unavailable("cpu.torch_compile needs a C++ compiler; install g++ or name one with CXX")
+    raise Unavailable("cpu.torch_compile needs a C++ compiler; install g++ or set CXX")
 try:  # torch's own is in the shared temporary folder under a name that another user can take
     if named := os.environ.get("TORCHINDUCTOR_CACHE_DIR"):
         os.makedirs(named, mode=0o700, exist_ok=True)  # noqa: PTH103  # as torch does

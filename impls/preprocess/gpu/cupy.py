@@ -37,7 +37,7 @@ def upload(array):
 
 
 def compute(pixels, weight, mean, std, region, threshold, size):
-    """The marks (h, w) of a region's pixels: all that the device does, waited for, as whoever brings them back has to."""
+    """The marks (h, w) of a region's pixels: all that the device does; the caller waits for them."""
     height, width = fit(region, size)
     patch = cupy.zeros((1, 3, size, size), np.float32)
     part = (resize(cupy, pixels.astype(np.float32), height, width) / np.float32(255) - mean) / std

@@ -290,4 +290,4 @@ faults["threaded"] = made(threaded)
 """
     events, said = ask({"problem": SMALL, "names": ["right", "threaded"]}, FAULTS + greed)
     assert not [event for event in events if "cell" in event]
-    assert f"PoolError: asked for {THREADS} threads, but " in said.splitlines()[-1]
+    assert f"PoolError: {THREADS} threads were set, but " in said.splitlines()[-1]

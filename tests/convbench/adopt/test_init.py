@@ -75,7 +75,7 @@ def test_what_the_configuration_asks_for_is_given(suite, settings, given):
 def test_one_of_several_configurations_is_named(suite):
     write(suite / "other" / "asv.conf.json", (suite / "perf" / "asv.conf.json").read_text())
     commit(suite, "another")
-    assert "several configurations" in sentence(init(suite))
+    assert "several asv configurations" in sentence(init(suite))
     assert not (suite / ".github").exists()
     assert init(suite, "--config", "other/asv.conf.json").returncode == 0
     assert inputs(suite) == {"config": "other/asv.conf.json"}

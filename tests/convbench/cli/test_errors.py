@@ -127,7 +127,7 @@ def test_no_results_yet(project):
 
 def test_no_results_of_that_machine_or_commit(project):
     store(project)
-    said = "Error: no results of the machine 'den' in results/; there are those of box"
+    said = "Error: no results of machine 'den' in results/, only of box"
     assert sentence(inside(project, "table", "--machine", "den")) == said
     assert "no results yet of HEAD in results/" in sentence(inside(project, "table", "--commit", "HEAD"))
 

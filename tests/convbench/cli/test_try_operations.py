@@ -48,7 +48,7 @@ MISTAKES = {
     "a picture that is none": (["preprocess", "tiles"], "tiles is not a file"),
     "an unknown operation": (["adam", "5"], "no operation is called 'adam'; there are conv2d"),
     "another operation's name": (["adam_step", "5", "cpu.shift"], "no implementation of adam_step is called 'cpu.shift'"),
-    "another operation's option": (["adam_step", "5", "--groups", "2"], "--groups is no option of adam_step"),
+    "another operation's option": (["adam_step", "5", "--groups", "2"], "--groups is not an option of adam_step"),
 }
 
 

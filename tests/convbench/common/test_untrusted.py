@@ -50,10 +50,10 @@ BAD = {
     "more cells than bytes": rows([None, [["'x'"] * 10] * 5]),
     "an integer that no file of data holds": rows([[1, 2], PARAMS, None, None, None, [10**300, 1], [1, 2]]),
     "many benchmarks of many cells": rows(*[[None, [["1"] * 300] * 2]] * 9),
-    "a parameter that is no text": rows([[1, 2], [[1, 2]]]),
-    "an environment that is no text": text(env_name=5),
+    "a parameter that is not text": rows([[1, 2], [[1, 2]]]),
+    "an environment that is not text": text(env_name=5),
     "a commit that is a list": text(commit_hash=["a"]),
-    "a machine that is no text": text().replace('{"machine": "m"}', '{"machine": {}}'),
+    "a machine that is not text": text().replace('{"machine": "m"}', '{"machine": {}}'),
     "samples that are texts": rows([[1, 2], PARAMS, None, None, None, None, None, [["x"], [1]]]),
     "quartiles that are texts": rows([[1, 2], PARAMS, None, None, None, ["1", "2"], [1, 2]]),
     "no text": b"\xff\xfe" * 100,
@@ -247,7 +247,7 @@ def test_a_configuration_that_is_none_is_named(tmp_path, monkeypatch, case):
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(main, ["table"])
     assert done.exit_code == 1
-    assert done.stderr.startswith("Error: asv.conf.json is no configuration of asv: ")
+    assert done.stderr.startswith("Error: asv.conf.json is not a valid asv configuration: ")
     assert done.stderr.count("\n") == 1
 
 

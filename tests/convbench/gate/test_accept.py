@@ -46,7 +46,7 @@ def test_what_is_no_file(tmp_path, kind):
         path.symlink_to("/dev/zero")
     else:
         os.mkfifo(path)
-    with pytest.raises(accept.Malformed, match=f"^{accept.FILE} cannot be read: (it is no regular file|Is a directory)$"):
+    with pytest.raises(accept.Malformed, match=f"^{accept.FILE} cannot be read: (it is not a regular file|Is a directory)$"):
         accept.read(path)
 
 
@@ -56,13 +56,13 @@ ENTRY = '[[accept]]\ncell = "a"\nreason = "b"\n'
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("[[accept", "is no TOML: "),
-        ("cell", "is no TOML: "),
-        (b"\xff", "is no TOML: "),
-        ("accept = 3", "may hold [[accept]] tables alone"),
-        ("[accept]\ncell = 'a'", "may hold [[accept]] tables alone"),
-        ("[[accepts]]\ncell = 'a'\nreason = 'b'", "may hold [[accept]] tables alone"),
-        (f"level = 0.9\n{ENTRY}", "may hold [[accept]] tables alone"),
+        ("[[accept", "is not valid TOML: "),
+        ("cell", "is not valid TOML: "),
+        (b"\xff", "is not valid TOML: "),
+        ("accept = 3", "may contain only [[accept]] tables"),
+        ("[accept]\ncell = 'a'", "may contain only [[accept]] tables"),
+        ("[[accepts]]\ncell = 'a'\nreason = 'b'", "may contain only [[accept]] tables"),
+        (f"level = 0.9\n{ENTRY}", "may contain only [[accept]] tables"),
         ("[[accept]]\ncell = 'a'", ": entry 1 needs a cell and a reason, and nothing else"),
         (f"{ENTRY}until = 2030-01-01", ": entry 1 needs a cell and a reason, and nothing else"),
         (f"{ENTRY}[[accept]]\nreason = 'b'", ": entry 2 needs a cell and a reason, and nothing else"),
@@ -71,8 +71,8 @@ ENTRY = '[[accept]]\ncell = "a"\nreason = "b"\n'
         ("[[accept]]\ncell = 'a'\nreason = ' '", ": cell and reason of entry 1 have to be text"),
         ("[[accept]]\ncell = ''\nreason = 'b'", ": cell and reason of entry 1 have to be text"),
         ("[[accept]]\ncell = ['a']\nreason = 'b'", ": cell and reason of entry 1 have to be text"),
-        ("accept = " + "[" * 100_000, "is no TOML: "),
-        (f"accept = {'1' * 5000}", "is no TOML: "),
+        ("accept = " + "[" * 100_000, "is not valid TOML: "),
+        (f"accept = {'1' * 5000}", "is not valid TOML: "),
     ],
 )
 def test_a_malformed_file(tmp_path, text, sentence):

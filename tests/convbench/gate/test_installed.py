@@ -135,7 +135,7 @@ def test_what_cannot_be_compared(gate, tmp_path, active):
         (tmp_path / "build", site): "has several folders of packages",
         (site, plain): f"has no asv_runner, which runs the suite: {plain}/bin/python -m pip install asv_runner",
         (site, other): "is for python2.6, which is not found",
-        (site, "/bin/false"): "cannot be asked what it has installed",
+        (site, "/bin/false"): "cannot list its packages",
     }
     for sides, said in cases.items():
         done, report = gate(*sides)

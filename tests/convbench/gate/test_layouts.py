@@ -157,7 +157,9 @@ def test_without_a_default_branch_the_base_has_to_be_named(tmp_path, names):
     git(laid.top, "branch", "--quiet", "--move", "main", names[0])
     for name in names[1:]:
         git(laid.top, "branch", "--quiet", name, laid.base)
-    with pytest.raises(resolve.Usage, match="names no branches, and git no default: name the base, as convbench gate BASE"):
+    with pytest.raises(
+        resolve.Usage, match="has no branches, and git no default branch: give the base, as convbench gate BASE"
+    ):
         resolve.commits(project.load(laid.folder / "asv.conf.json"), None, None)
 
 
@@ -204,6 +206,6 @@ def test_one_of_several_configurations_has_to_be_named(tmp_path, monkeypatch):
         done = inside(laid.top, *command)
         assert done.returncode == 2
         said = sentence(done)
-        assert said == "Error: several configurations: other/asv.conf.json, perf/asv.conf.json; name one with --config"
+        assert said == "Error: several asv configurations: other/asv.conf.json, perf/asv.conf.json; name one with --config"
     done = inside(laid.top, "table", "--config", "perf/asv.conf.json")
     assert "no results yet in results/" in sentence(done)

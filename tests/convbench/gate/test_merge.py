@@ -63,7 +63,7 @@ REFUSED = {
     "one is missing": ([report("1/3", FEW[:1]), report("3/3", FEW[1:])], "shards are missing: 2/3"),
     "one twice": ([report("1/2", FEW[:1]), report("1/2", FEW[1:])], "are the same shard, 1/2"),
     "split differently": ([report("1/2", FEW[:1]), report("2/3", FEW[1:])], "the shards are of 2 and 3"),
-    "no shard": ([report(None, FEW)], "is no shard: it was measured without --shard"),
+    "no shard": ([report(None, FEW)], "is not a shard: it was measured without --shard"),
     "another commit": ([report("1/2", FEW[:1]), report("2/2", FEW[1:], head="x" * 40)], "head is 'xxx"),
     "other settings": (
         [report("1/2", FEW[:1]), report("2/2", FEW[1:], settings={"level": 0.9})],
@@ -114,4 +114,4 @@ def test_two_shards_of_a_real_gate(sample, python, tmp_path):
 def test_what_is_no_shard(sample, shard):
     done = inside(sample.folder, "gate", "--shard", shard)
     assert done.returncode == 2
-    assert "is no shard, such as 2/5" in done.stderr
+    assert "is not a shard such as 2/5" in done.stderr

@@ -75,7 +75,7 @@ PLANTED = {
 def test_a_package_with_a_file_elsewhere_is_refused(project, npm, tmp_path, cache, kind):
     (tmp_path / "packages" / "jquery-3.3.1.tgz").write_bytes(archive(PLANTED[kind]))
     said = failure(project)
-    assert f"jquery@3.3.1 of npm has {PLANTED[kind][0]!r}, which is no file inside of the package" in said
+    assert f"jquery@3.3.1 of npm has {PLANTED[kind][0]!r}, which is not a file inside the package" in said
     assert not list(cache.glob("*.tgz"))  # none is kept
 
 
@@ -86,7 +86,7 @@ def test_a_style_sheet_leads_to_no_file_elsewhere(project, npm, tmp_path):
     with contextlib.suppress(click.ClickException):
         vendor.make_local(project)
     assert not list(tmp_path.glob("**/planted"))
-    assert "which is no file inside of the package" in failure(project)
+    assert "which is not a file inside the package" in failure(project)
 
 
 def test_a_package_is_not_unpacked_without_end(project, npm, tmp_path):
@@ -95,7 +95,7 @@ def test_a_package_is_not_unpacked_without_end(project, npm, tmp_path):
     (tmp_path / "packages" / "jquery-3.3.1.tgz").write_bytes(large)
     assert "jquery@3.3.1 of npm has more than 64 MiB" in failure(project)
     (tmp_path / "packages" / "jquery-3.3.1.tgz").write_bytes(gzip.compress(archive(("package/a", tarfile.REGTYPE, "a"))))
-    assert "what npm has fetched as jquery@3.3.1 is no package" in failure(project)
+    assert "what npm has fetched as jquery@3.3.1 is not a package" in failure(project)
 
 
 def test_a_sparse_file_is_not_unpacked(project, npm, tmp_path):
@@ -109,12 +109,12 @@ def test_a_sparse_file_is_not_unpacked(project, npm, tmp_path):
     block[148:156] = f"{sum(block):06o}\0 ".encode()
     whole = gzip.decompress(archive())
     (tmp_path / "packages" / "jquery-3.3.1.tgz").write_bytes(gzip.compress(bytes(block) + bytes(512) + whole))
-    assert "jquery@3.3.1 of npm has 'package/planted', which is no file" in failure(project)
+    assert "jquery@3.3.1 of npm has 'package/planted', which is not a file" in failure(project)
 
 
 def test_npm_fetches_no_package(project, npm, tmp_path):
     (tmp_path / "packages" / "jquery-3.3.1.tgz").write_bytes(b"<html>not found</html>")
-    assert "what npm has fetched as jquery@3.3.1 is no package" in failure(project)
+    assert "what npm has fetched as jquery@3.3.1 is not a package" in failure(project)
 
 
 def test_a_project_brings_no_packages_along(project, npm):

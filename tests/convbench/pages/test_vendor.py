@@ -116,7 +116,7 @@ def test_a_package_without_the_file(project, npm, tmp_path):
 def test_a_cache_that_cannot_be_made(project, npm, cache):
     cache.parent.mkdir(parents=True, mode=0o700)
     cache.write_text("")
-    assert "name another place with XDG_CACHE_HOME" in failure(project)
+    assert "set XDG_CACHE_HOME to another folder" in failure(project)
 
 
 @pytest.mark.parametrize(

@@ -196,7 +196,7 @@ def test_a_half_written_file_of_this_commit_is_named_and_once_moved_away_measure
     path.write_bytes(whole[: len(whole) // 2])
     said = sentence(inside(folder, "run", "--busy", "--bench", "fine"))
     assert f"{path.name} is unreadable: " in said
-    assert "move it away and the commit is measured anew" in said
+    assert "move it away to measure the commit again" in said
     facts = path.with_name("machine.json").read_text()
     for broken in (path, path.with_name("machine.json")):
         broken.unlink()

@@ -254,7 +254,7 @@ def test_this_machine_comes_first(project, monkeypatch):
 def test_a_machine_without_results(project):
     both(project, {"1": 1.0}, {"1": 1.0})
     said = sentence(run(project, "--machine", "den"))
-    assert said == "Error: no results of the machine 'den' in results/; there are those of box"
+    assert said == "Error: no results of machine 'den' in results/, only of box"
 
 
 # Mistakes

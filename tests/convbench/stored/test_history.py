@@ -156,7 +156,7 @@ def test_a_range_of_five_commits(tmp_path, slow, kind, likely, between, unbuilt)
         (["-b", "nothing"], "no series of box passes these filters"),
         (["-i", "cpu.tor"], "no implementation is called 'cpu.tor'; there is cpu.torch"),
         (["--json", "missing/out.json"], "cannot write to missing/out.json"),
-        (["--machine", "attic"], "no results of the machine 'attic' in results/; there are those of box, den"),
+        (["--machine", "attic"], "no results of machine 'attic' in results/, only of box, den"),
     ],
 )
 def test_mistakes(project, arguments, words):
