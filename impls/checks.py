@@ -88,14 +88,14 @@ def _current(device: Any) -> Any:
 
 
 def require_no_overlap(places: Iterable[tuple[int, int, str]]) -> None:
-    """Raise ValueError where two arrays share memory. places: where each begins, its bytes, its name."""
+    """Raise ValueError if two arrays share memory. places: where each begins, its bytes, its name."""
     for (first, size, one), (second, _, other) in itertools.pairwise(sorted(places)):
         if second - first < size:
             raise ValueError(f"{one} and {other} must not share memory")
 
 
 def require_one_dtype(**arrays: Any) -> None:
-    """Raise TypeError where the arrays have several dtypes."""
+    """Raise TypeError if the arrays have several dtypes."""
     given = {name: array.dtype for name, array in arrays.items() if array is not None}
     if len(set(map(str, given.values()))) > 1:
         *most, last = arrays
@@ -183,7 +183,7 @@ def require_bias(shape: tuple[int, ...], outputs: int) -> None:
 
 
 def outside(limits: Mapping[str, Any], actual: Mapping[str, Any]) -> str | None:
-    """Say in words which of the actual arguments is outside an implementation's limits, or None; a set names several."""
+    """Return which of the actual arguments is outside an implementation's limits, or None; a set names several."""
     for argument, only in limits.items():
         choices, found = only if isinstance(only, set) else {only}, actual[argument]
         if found not in choices and not (isinstance(found, tuple) and choices.issuperset(found)):
@@ -207,7 +207,7 @@ def asks(owner: str, elements: int, dtype: str) -> bool:
 
 
 def require_room(owner: str, elements: int, dtype: str, operation: str, *shapes: tuple[int, ...]) -> None:
-    """Raise MemoryError where so many elements of a call with these shapes of input and weight would not fit."""
+    """Raise MemoryError if so many elements of a call with these shapes of input and weight would not fit."""
     if asks(owner, elements, dtype):  # asked before it is worded: this runs before every call
         require_memory(elements * ITEMSIZE[dtype], "{} of input {} and weight {}".format(operation, *shapes))
 
@@ -219,7 +219,7 @@ def require_memory(count: int, what: str) -> None:
 
 
 def free_memory() -> int | None:
-    """Bytes that this process can still get, from the kernel and from its control group; None where neither says."""
+    """Bytes that this process can still get, from the kernel and from its control group; None if neither says."""
     found = []
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()

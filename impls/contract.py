@@ -59,7 +59,7 @@ class Implementation:
     name: empty until load() or wrap() gives one. function: the operation with its checks. unchecked: the same without, to be
     called with arguments that are checked and in one form (impls/<operation>/arguments.py) and with all of them.
     prepare(weight, bias=None, stride=1, padding=0, dilation=1, groups=1) packs a weight once and returns a function of the
-    input alone, as inference has it; None where the file has none.
+    input alone, as inference has it; None if the file has none.
 
     Pickled and copied by its origin, what makes it again: an unnamed one by its place in its module, as a function is.
     """
@@ -90,7 +90,7 @@ class Implementation:
         return self.origin or self.unchecked.__qualname__
 
     def unsupported(self, *shapes: tuple[int, ...], dtype: str = "float32", **arguments: Any) -> str | None:
-        """Say in words why this implementation cannot do that problem, or None where it can.
+        """Return why this implementation cannot do that problem, or None if it can.
 
         For conv2d: unsupported(input_shape, weight_shape, stride=1, padding=0, dilation=1, groups=1, dtype="float32").
         Raises ValueError or TypeError, as a call would, where no implementation could.
@@ -186,7 +186,7 @@ def load(name: str, operation: str = "conv2d") -> Implementation:
 def load_file(path: str | Path, operation: str = "conv2d", name: str = "") -> Implementation:
     """Import an implementation from a file anywhere, written like those of this package; its name is the file's without one.
 
-    Raises FileNotFoundError, LookupError where the file has no function of the operation's name, TypeError where that has not
+    Raises FileNotFoundError, LookupError if the file has no function of the operation's name, TypeError where that has not
     the decorator, Unavailable where it cannot run here, and whatever the file raises when it is imported.
     """
     path = Path(path).absolute()
@@ -270,7 +270,7 @@ def _wrap(
 
 
 def _cure(error: ImportError) -> str | None:
-    """What to do about a failed import; None where a file of this package is at fault and nothing is missing."""
+    """What to do about a failed import; None if a file of this package is at fault and nothing is missing."""
     missing = (error.name or "").split(".")
     if missing[0] == "impls":
         compiled = missing[-1].startswith("_") and isinstance(error, ModuleNotFoundError)

@@ -1,4 +1,4 @@
-"""Forked processes: a child has none of its parent's threads, and OpenMP's next parallel loop would wait for them for ever.
+"""Forked processes: a child has none of its parent's threads, and OpenMP's next parallel loop would wait for them forever.
 
 libgomp keeps the threads of a loop for the next one, a pool for each thread that has had loops. Before a fork the pool of the
 thread that forks is released; parent and child make a new one with their next loop.
@@ -20,7 +20,7 @@ SOFT = 1  # omp_pause_soft of omp.h: what was set, such as a number of threads, 
 
 
 class _Fork(threading.local):
-    """What could not be released before this thread's fork; None where nothing was tried."""
+    """What could not be released before this thread's fork; None if nothing was tried."""
 
     kept: list[ctypes.CDLL] | None = None
 

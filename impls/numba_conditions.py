@@ -21,7 +21,7 @@ CURE = "install libgomp (Debian: apt-get install libgomp1) or pip install tbb, a
 
 
 def require(name: str, module: Any) -> None:
-    """Raise Unavailable where what Numba compiles of an implementation's module cannot or must not be used here."""
+    """Raise Unavailable if what Numba compiles of an implementation's module cannot or must not be used here."""
     found = [value for value in vars(module).values() if _is_numbas(value)]
     if found and numba.config.DISABLE_JIT:
         raise Unavailable(f"{name} cannot be loaded: NUMBA_DISABLE_JIT has Numba compile nothing; unset it")
@@ -37,7 +37,7 @@ def _is_numbas(value: Any) -> bool:
 
 
 def _require_own_cache(name: str, source: Path, kernel: Any) -> None:
-    """Raise Unavailable where a kernel would be read from a folder that another user can write to.
+    """Raise Unavailable if a kernel would be read from a folder that another user can write to.
 
     Beside the source such a folder is as safe as the source.
     """

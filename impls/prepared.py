@@ -35,7 +35,7 @@ class Packing:
 
 
 class Prepared:
-    """A weight that is packed, to be called with inputs (N, C, H, W). Copied and pickled as it was made, and packed anew."""
+    """A weight that is packed, to be called with inputs (N, C, H, W). Copied and pickled as it was made, and packed again."""
 
     def __init__(
         self, packing: Packing, arguments: tuple[Any, ...], convolve: Callable[[Any], Any], check: Callable[..., Any]

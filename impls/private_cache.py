@@ -14,7 +14,7 @@ from impls.contract import Unavailable
 def folder(name: str) -> Path:
     """The folder `name` in this user's cache, $XDG_CACHE_HOME or ~/.cache, made where there is none.
 
-    Raises Unavailable where it cannot be made, or is another user's, or open to others.
+    Raises Unavailable if it cannot be made, or is another user's, or open to others.
     """
     top = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "impls")
     try:

@@ -26,7 +26,7 @@ class Candidates:
     """
 
     def __init__(self, problem: Any, count: int, operation: str = "conv2d") -> None:
-        """Raises ValueError where the machine has fewer cores."""
+        """Raises ValueError if the machine has fewer cores."""
         threads.require(count)
         self.task, self.problem, self.count = cell.task(operation, problem), problem, count
         self.arrays = self.task.arrays

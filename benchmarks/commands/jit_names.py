@@ -47,7 +47,7 @@ def compiled() -> list[Code]:
 
 
 def _listed(path: Path) -> list[Code]:
-    """A list for perf: start and size in hexadecimal, and a name, a line each; nothing where it is not this user's."""
+    """A list for perf: start and size in hexadecimal, and a name, a line each; nothing if it is not this user's."""
     if not is_own(path):
         return []
     fields = [line.split(maxsplit=2) for line in path.read_text(encoding="utf-8", errors="replace").splitlines()]

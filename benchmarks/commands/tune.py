@@ -26,7 +26,7 @@ HEAD = """\
 def problems(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield {"problem": label} for the shapes of all sets, as many others as are to be drawn, and those named, once each.
 
-    request: sets, random, seed, problems. Raises ImportError where the kernels that a table is of are not built.
+    request: sets, random, seed, problems. Raises ImportError if the kernels that a table is of are not built.
     """
     from impls.conv2d import choice
 

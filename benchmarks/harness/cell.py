@@ -56,7 +56,7 @@ def task(operation: str, problem: Any) -> Task:
 def implementations(operation: str = "conv2d") -> list[str]:
     """The names of the newest checkout's implementations: its files, never what is installed.
 
-    asv addresses cells by index, and every process builds the list anew: if it depended on what is installed, a time
+    asv addresses cells by index, and every process builds the list again: if it depended on what is installed, a time
     would be stored under another implementation's name.
     """
     files = (CHECKOUT / "impls" / operation).glob("*/[!_]*.py")

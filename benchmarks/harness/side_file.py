@@ -73,7 +73,7 @@ def versions() -> dict[str, str]:
 
 
 def _steal() -> float:
-    """Seconds the host has taken from this machine's cores since it started; 0 where it does not say."""
+    """Seconds the host has taken from this machine's cores since it started; 0 if it does not say."""
     try:
         with Path("/proc/stat").open() as file:
             return int(file.readline().split()[8]) / os.sysconf("SC_CLK_TCK")

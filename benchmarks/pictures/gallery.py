@@ -63,7 +63,7 @@ def rows(names: Iterable[str]) -> Iterator[Row]:
 
 
 def photograph() -> np.ndarray:
-    """The photograph (1, 3, H, W) in [-1, 1], every fourth pixel of it. Raises Missing where it is not there."""
+    """The photograph (1, 3, H, W) in [-1, 1], every fourth pixel of it. Raises Missing if it is not there."""
     whole, _ = inputs.make(Problem(1, 3, 427, 640, 3, 3, 3, groups=3, data="photo", filter="identity"))
     return np.ascontiguousarray(whole[:, :, ::STEP, ::STEP])
 
@@ -74,7 +74,7 @@ def visible(output: np.ndarray) -> np.ndarray:
 
 
 def draw(gallery: list[Row], path: Path) -> None:
-    """Draw the rows as one picture; its format is that of the path's ending. Raises OSError where it cannot be written, and
+    """Draw the rows as one picture; its format is that of the path's ending. Raises OSError if it cannot be written, and
     LookupError where there is none.
     """
     from matplotlib.figure import Figure

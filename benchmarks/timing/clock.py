@@ -35,7 +35,7 @@ class Block:
         return self(number)
 
     def reservation(self) -> str | None:
-        """What has to be known of the times, in words; None where nothing has."""
+        """What has to be known of the times, in words; None if nothing has."""
         if self.held_back:
             return f"{self.held_back} held the device's clock back while this was measured"
         return self.remark
@@ -191,7 +191,7 @@ def in_turn(
 
 
 def _last_cache() -> int:
-    """Bytes of the largest cache of a core, as Linux tells; 0 where it does not."""
+    """Bytes of the largest cache of a core, as Linux tells; 0 if it does not."""
     sizes = [0]
     for path in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
         text = path.read_text().strip()

@@ -67,7 +67,7 @@ class Device(ABC):
         """What NVIDIA's management library, pynvml, calls the device. Raises pynvml.NVMLError."""
 
     def held_back(self) -> str | None:
-        """What slows its clock at this moment, in words; None where nothing does, or it is not known."""
+        """What slows its clock at this moment, in words; None if nothing does, or it is not known."""
         if (managed := _managed(self)) is None:
             return None
         library, handle = managed
@@ -267,7 +267,7 @@ def cold(block: Block) -> Measurement | None:
 
 @functools.cache
 def _managed(device: Device) -> tuple[Any, Any] | None:
-    """NVIDIA's management library, and what it calls the device; None where it cannot be asked."""
+    """NVIDIA's management library, and what it calls the device; None if it cannot be asked."""
     try:
         import pynvml
 

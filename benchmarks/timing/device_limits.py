@@ -41,7 +41,7 @@ extern "C" __global__ void multiply_adds(T* result, T factor, int steps) {
 
 
 def prepare(limit: str) -> PreparedCell:
-    """The cell of one limit. Raises Skip where it cannot be measured."""
+    """The cell of one limit. Raises Skip if it cannot be measured."""
     what = LIMITS[limit]
     library, make = ("cupy", _copy) if "bytes" in what else MAKERS[what["dtype"]]
     try:

@@ -34,7 +34,7 @@ LIMITS: dict[str, dict[str, Any]] = {
 
 
 def prepare(limit: str, count: int) -> PreparedCell:
-    """The cell of one limit. Raises Skip where it cannot be measured."""
+    """The cell of one limit. Raises Skip if it cannot be measured."""
     what = LIMITS[limit]
     threads.confine(count)
     return _fresh_copy(what["bytes"] // 2, count) if what.get("fresh") else _native(what, count)

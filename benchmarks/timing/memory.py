@@ -41,7 +41,7 @@ def track(self, *params):
 def peak_extra_bytes(block: Block) -> int:
     """Make one call; return how far the resident set grew at its peak, in bytes, beyond the output that stays.
 
-    Raises Skip where the system cannot reset the mark (Linux can: proc(5), clear_refs).
+    Raises Skip if the system cannot reset the mark (Linux can: proc(5), clear_refs).
     """
     gc.collect()
     # What earlier calls freed is still resident; without giving it back, this call would reuse it and seem to need none.

@@ -23,7 +23,7 @@ def cores() -> list[int]:
 
 
 def resolve(count: int | str) -> int:
-    """Turn one of COUNTS into a number of threads. Raises Skip where this machine has too few cores, or says it twice."""
+    """Turn one of COUNTS into a number of threads. Raises Skip if this machine has too few cores, or says it twice."""
     have = len(cores())
     if count == "all":
         if have in COUNTS:
@@ -35,7 +35,7 @@ def resolve(count: int | str) -> int:
 
 
 def require(count: int) -> None:
-    """Raise ValueError where this machine has too few cores for so many threads, or they are none."""
+    """Raise ValueError if this machine has too few cores for so many threads, or they are none."""
     if count < 1:
         raise ValueError(f"threads must be at least 1, not {count}")
     if count > (have := len(cores())):
@@ -74,7 +74,7 @@ def set_pools(threads: int) -> dict[str, int]:
 
 
 def require_pools(threads: int) -> dict[str, int]:
-    """What each pool in the process says it has. Raises PoolError where that is not this many threads."""
+    """What each pool in the process says it has. Raises PoolError if that is not this many threads."""
     found = pools()
     wrong = {pool: have for pool, have in found.items() if have != threads}
     if wrong:

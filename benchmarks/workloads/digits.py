@@ -46,7 +46,7 @@ def schedule() -> dict[str, int]:
 
 @functools.cache
 def load() -> Digits:
-    """MNIST or the small digits. Raises Missing where neither is there."""
+    """MNIST or the small digits. Raises Missing if neither is there."""
     if folder := os.environ.get("CONVBENCH_MNIST"):
         found = {part: _idx(Path(folder), name) for part, name in FILES.items()}
         for part in ("", "test_"):

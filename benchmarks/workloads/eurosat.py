@@ -46,7 +46,7 @@ class Labelled(NamedTuple):
 def labelled(count: int) -> Labelled:
     """The first `count` tiles in turn of each class, which is the name of their folder.
 
-    Raises ValueError where the folder that CONVBENCH_EUROSAT names has too few tiles or not ten classes.
+    Raises ValueError if the folder that CONVBENCH_EUROSAT names has too few tiles or not ten classes.
     """
     found = tiles(count)
     if folder := os.environ.get("CONVBENCH_EUROSAT"):
@@ -73,7 +73,7 @@ def split(labels: np.ndarray, tested: float = 0.2, seed: int = 0) -> tuple[np.nd
 def tiles(count: int, seed: int = 0) -> list[Path]:
     """The first `count` tiles of EuroSAT by name, where CONVBENCH_EUROSAT names its folder; otherwise of those that are made.
 
-    Made tiles are kept beside the cache of references. Raises ValueError where the folder has too few.
+    Made tiles are kept beside the cache of references. Raises ValueError if the folder has too few.
     """
     if folder := os.environ.get("CONVBENCH_EUROSAT"):
         found = find(folder)
@@ -91,7 +91,7 @@ def source() -> str:
 
 
 def find(folder: str | os.PathLike[str]) -> list[Path]:
-    """All tiles below a folder, by name. Raises ValueError where there are none."""
+    """All tiles below a folder, by name. Raises ValueError if there are none."""
     found = sorted(Path(folder).rglob("*.tif"))
     if not found:
         raise ValueError(f"folder {folder} holds no tiles: no file below it is called .tif")

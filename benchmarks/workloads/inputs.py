@@ -29,7 +29,7 @@ FILTERS = {
 def make(problem: Problem, operation: str = "conv2d") -> tuple[np.ndarray, ...]:
     """Make what an operation is given, for conv2d input (N, C, H, W) and weight (K, C/g, R, S) of a problem.
 
-    Raises Missing where the photograph is.
+    Raises Missing if the photograph is.
     """
     return tuple(_tensor(problem, name).astype(problem.dtype, copy=False) for name in OPERATIONS[operation].given)
 
@@ -42,7 +42,7 @@ def fingerprint(array: np.ndarray) -> int:
 def cached_reference(
     problem: Problem, prints: tuple[int, ...], compute: Callable[[], Reference], of: str = "output"
 ) -> Reference:
-    """Read the problem's reference from disk, or compute and keep it. A damaged file is computed anew.
+    """Read the problem's reference from disk, or compute and keep it. A damaged file is computed again.
 
     prints: the fingerprints of what it is computed from. of: the tensor that it is a reference of.
     """

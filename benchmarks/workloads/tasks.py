@@ -52,7 +52,7 @@ class Task(ABC):
 
     @abstractmethod
     def unsupported(self, function: Any) -> str | None:
-        """Say in words why an implementation cannot do it, or None."""
+        """Return why an implementation cannot do it, or None."""
 
     @abstractmethod
     def recall(self) -> None:
@@ -60,7 +60,7 @@ class Task(ABC):
 
     @abstractmethod
     def check(self, function: Any, pools: dict[str, int]) -> PreparedCell:
-        """Make the cell of a loaded implementation; raises WrongAnswer where its first output is wrong."""
+        """Make the cell of a loaded implementation; raises WrongAnswer if its first output is wrong."""
 
     @abstractmethod
     def restore(self) -> None:

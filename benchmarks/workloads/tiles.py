@@ -57,7 +57,7 @@ class Batch:
         return f"n{self.n}b{eurosat.BANDS}h{eurosat.SIDE}w{eurosat.SIDE}"
 
     def every(self) -> list[Path]:
-        """All tiles, so that no batch finds others packed than those it reads. Raises Missing where they cannot be had."""
+        """All tiles, so that no batch finds others packed than those it reads. Raises Missing if they cannot be had."""
         try:
             found = eurosat.tiles(MAX_TILES + 1)
         except ValueError as error:
@@ -175,7 +175,7 @@ class ColdPages(clock.Block):
     """Blocks of calls that find their files in no cache of the system; the time to drop them from it is not counted."""
 
     def __init__(self, call: Any) -> None:
-        """call: of a task's cell. Raises Skip where the system cannot be asked for that (Linux can: posix_fadvise(2))."""
+        """call: of a task's cell. Raises Skip if the system cannot be asked for that (Linux can: posix_fadvise(2))."""
         if not hasattr(os, "posix_fadvise"):
             raise Skip("unavailable: this system cannot drop files from its cache")
         self.call, self.paths = call, _with_packed(*call.args)

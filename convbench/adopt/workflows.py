@@ -33,7 +33,7 @@ def installed_from() -> str | None:
 
 
 def write(project: Project, config: Path | None, action: str) -> list[Path]:
-    """Write both files and return their paths. Raises ClickException where one is there already, or they could not work.
+    """Write both files and return their paths. Raises ClickException if one is there already, or they could not work.
 
     config: the configuration, where it was named.
     """

@@ -87,7 +87,7 @@ def build(configuration: str, commit: str) -> dict:
 def _versions(environment, commands: list[str]) -> dict[str, str]:
     """The versions of Python, asv_runner and what the configuration requires, or these commands pin.
 
-    None where the environment cannot tell.
+    None if the environment cannot tell.
     """
     names = [name.removeprefix("pip+") for name in environment.requirements]
     names += PINNED.findall(" ".join(commands))
@@ -98,7 +98,7 @@ def _versions(environment, commands: list[str]) -> dict[str, str]:
 
 
 def last_words(error: Exception) -> list[str]:
-    """What a build that failed printed, without what pip adds to it; nothing where it is no build that failed."""
+    """What a build that failed printed, without what pip adds to it; nothing if it is no build that failed."""
     printed = getattr(error, "stdout", "") or getattr(error, "stderr", "")
     lines = [line.strip() for line in printed.splitlines()]
     return [line for line in lines if line and not line.startswith(PIP_LINES)]

@@ -22,7 +22,7 @@ from convbench.asv.project import Project
 def resolve(project: Project, words: str, measured: Callable[[], set[str]]) -> list[str]:
     """The commits of a range, newest first: NEW, EXISTING, ALL, TAGS, HASHFILE:FILE, HEAD, or git's words, as main~5..main.
 
-    measured: gives the commits that have results, for NEW and EXISTING. Raises ClickException where git knows no such
+    measured: gives the commits that have results, for NEW and EXISTING. Raises ClickException if git knows no such
     commits, or there are none.
     """
     listed = _listed(words.partition(":")[2]) if words.startswith("HASHFILE:") else None

@@ -70,14 +70,14 @@ def _check_entry(entry: dict[str, Any]) -> int:
 
 
 def _check_format(content: Any) -> None:
-    """Raise Malformed where a file has another version of asv's format than the one that is read here."""
+    """Raise Malformed if a file has another version of asv's format than the one that is read here."""
     if isinstance(content, dict) and isinstance(found := content.get("version", FORMAT), int) and found != FORMAT:
         cure = "run `asv update`" if found < FORMAT else "it is newer than this asv: upgrade asv"
         raise Malformed(f"it has format {found} of asv's files: {cure}")
 
 
 def no_number(value: Any) -> str | None:
-    """Why a value that a benchmark returned cannot be shown as a number. None where it can, and where there is none."""
+    """Why a value that a benchmark returned cannot be shown as a number. None if it can, and where there is none."""
     if value is None or (isinstance(value, float) and not math.isinf(value)):
         return None
     if isinstance(value, float):

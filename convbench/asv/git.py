@@ -63,7 +63,7 @@ def tracked(folder: Path, *patterns: str) -> list[Path]:
 
 
 def snapshot(top: Path, left_out: Iterable[str]) -> str | None:
-    """Make a commit of a work tree as it is, new files included, on top of HEAD; None where it holds what HEAD holds.
+    """Make a commit of a work tree as it is, new files included, on top of HEAD; None if it holds what HEAD holds.
 
     left_out: paths from the top whose changes do not count. Neither the index nor a branch is touched, and the same tree on
     the same HEAD is the same commit.
@@ -115,7 +115,7 @@ def environment(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def require_own(root: Path, repository: str, mirror: str) -> None:
-    """Raise ClickException where a project's repository is a bare one that a clone has brought along among its files.
+    """Raise ClickException if a project's repository is a bare one that a clone has brought along among its files.
 
     root: the project's folder. repository, mirror: from there, a path or URL, and where asv keeps its mirror of a remote one.
     """
@@ -137,7 +137,7 @@ def require_own(root: Path, repository: str, mirror: str) -> None:
 
 
 def _bare(folder: Path) -> Path | None:
-    """The bare repository that git would find from a folder, None where it would find another or none.
+    """The bare repository that git would find from a folder, None if it would find another or none.
 
     In one a folder lies inside of what git calls its own; in a work tree it lies beside. Also for git before 2.38, which does
     not know safe.bareRepository: so nothing is asked but a place, and no program of the repository's is run for that.

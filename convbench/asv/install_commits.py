@@ -76,7 +76,7 @@ def main(question: dict) -> None:
 
 
 def _share(source: Path | None, *clones: Path) -> None:
-    """Make clones of a shallow repository that are not there yet, as asv cannot. source: None where it is not shallow."""
+    """Make clones of a shallow repository that are not there yet, as asv cannot. source: None if it is not shallow."""
     for clone in clones:
         if source and not clone.exists():
             git.share(source, clone)

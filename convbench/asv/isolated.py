@@ -2,7 +2,7 @@
 
 asv writes its files in place, its results once per commit, and takes its results folder from its configuration alone. With a
 private folder a run can be stopped anywhere, and only finished files are published. Its list of machines
-is otherwise in the home folder, where every start of asv writes it anew: cut short, it would stop all that come after.
+is otherwise in the home folder, where every start of asv writes it again: cut short, it would stop all that come after.
 """
 
 import os

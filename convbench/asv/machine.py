@@ -50,7 +50,7 @@ def _processor() -> str:
 
 
 def _devices() -> list[str]:
-    """The names of the CUDA devices, each once; nothing where there is none or NVIDIA's management library is missing."""
+    """The names of the CUDA devices, each once; nothing if there is none or NVIDIA's management library is missing."""
     try:
         import pynvml
 
@@ -67,7 +67,7 @@ def has_device() -> bool:
 
 
 def require_device_names() -> None:
-    """Raise ClickException where results would be kept under the processor's name alone, although there is a GPU."""
+    """Raise ClickException if results would be kept under the processor's name alone, although there is a GPU."""
     if DRIVER.exists():
         extras.require("The name of this machine, which has an NVIDIA driver,", "gpu", "pynvml")
 

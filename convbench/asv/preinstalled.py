@@ -35,7 +35,7 @@ class Preinstalled(environment.Environment):
     def _setup(self) -> None:
         """A virtual environment that sees what this interpreter sees, pip and what lies on its path included."""
         util.check_call([sys.executable, "-m", "venv", "--system-site-packages", "--without-pip", self._path])
-        # asv takes an environment without a program of this name for none, and makes it and builds its commit anew.
+        # asv takes an environment without a program of this name for none, and makes it and builds its commit again.
         pip = Path(sysconfig.get_path("scripts", vars={"base": self._path, "platbase": self._path}), "pip")
         pip.write_text(f'#!/bin/sh\nexec "{pip.with_name("python")}" -m pip "$@"\n', encoding="utf-8")
         pip.chmod(0o755)

@@ -52,7 +52,7 @@ class Project:
         return self.git("rev-parse", "--is-shallow-repository") == "true"
 
     def commit(self, name: str = "HEAD") -> str:
-        """The full hash of a commit. Raises ClickException where git knows none of that name."""
+        """The full hash of a commit. Raises ClickException if git knows none of that name."""
         try:
             return self.git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
         except click.ClickException as error:
@@ -61,7 +61,7 @@ class Project:
             raise click.ClickException(f"git knows no commit {name!r} in {self.source}{self._shallow()}") from None
 
     def merge_base(self, one: str, other: str) -> str:
-        """The newest commit that both come from. Raises ClickException where there is none."""
+        """The newest commit that both come from. Raises ClickException if there is none."""
         try:
             return self.git("merge-base", one, other)
         except click.ClickException as error:
@@ -98,9 +98,9 @@ class Project:
         return _first_file(self.git("status", "--porcelain", "-uno", "--", ":(top)", *left_out))
 
     def snapshot(self) -> str | None:
-        """A commit of the measured work tree as it is, None where it has no change; what asv writes is left out.
+        """A commit of the measured work tree as it is, None if it has no change; what asv writes is left out.
 
-        Raises ClickException where the repository is elsewhere.
+        Raises ClickException if the repository is elsewhere.
         """
         if self.is_mirror:
             raise click.ClickException(f"the repository {self.conf.repo} is elsewhere, and has no work tree here")
@@ -134,7 +134,7 @@ def _first_file(status: str) -> str | None:
 
 
 def _check(conf: Config) -> None:
-    """Raise Malformed where a setting that is used here is of another kind."""
+    """Raise Malformed if a setting that is used here is of another kind."""
     for name in ("project", "repo", "results_dir", "html_dir", "env_dir", "benchmark_dir"):
         value = getattr(conf, name)
         if not isinstance(value, str) or not value or "\0" in value:
@@ -166,7 +166,7 @@ class Missing(click.ClickException):
 def find(configuration: Path | None = None) -> Project:
     """The project of a configuration file or, without one, of the current folder, the nearest above it, or the repository's.
 
-    Raises Missing where there is none, and Ambiguous where git tracks several.
+    Raises Missing if there is none, and Ambiguous where git tracks several.
     """
     if configuration:
         return load(configuration.resolve())
@@ -185,7 +185,7 @@ def find(configuration: Path | None = None) -> Project:
 
 
 def load(path: Path) -> Project:
-    """Read a configuration file. Raises ClickException where asv cannot."""
+    """Read a configuration file. Raises ClickException if asv cannot."""
     try:
         untrusted.read_bytes(path.resolve(), LARGEST)
         conf = Config.load(str(path))

@@ -74,7 +74,7 @@ class Text(OutputPublisher):
 
 
 def _change(script: Path, pattern: str, replacement: str) -> None:
-    """Replace the one place in a script that matches. Raises UserError where there is none, or more than one."""
+    """Replace the one place in a script that matches. Raises UserError if there is none, or more than one."""
     text, count = re.subn(pattern, lambda _: replacement, script.read_text(encoding="utf-8"))
     if count != 1:
         raise UserError(

@@ -1,9 +1,9 @@
-"""Results files that are broken in any way are named and passed over by asv.
+"""Results files that are broken in any way are reported and skipped by asv.
 
 A plugin: `"plugins": [".convbench.asv.tolerant_results"]`.
 
 asv does so where a file is no JSON. One that is no text, a link, a pipe, or JSON of another shape stops `asv publish` with a
-traceback or for ever, and one whose parameters have too many combinations with no memory left.
+traceback or forever, and one whose parameters have too many combinations with no memory left.
 """
 
 from __future__ import annotations

@@ -10,11 +10,11 @@ from convbench.cli.parts import options
 
 NEXT = """
 What to do next:
-1. Commit both files and merge them: comments are posted from the default branch alone.
-2. Open a pull request. Its check is called `gate`, and its summary says what was measured.
+1. Commit both files and merge them: only workflows on the default branch can post comments.
+2. Open a pull request. Its check is called `gate`, and its summary lists the measurements.
 3. Settings, Rules: require the check `gate` for the default branch, and a review of changes to .github/.
 4. Make the label that lets slowdowns pass: gh label create accept-regression
-docs/adopt.md of convbench has the rest."""
+See docs/adopt.md of convbench for more."""
 
 
 @click.command("init")

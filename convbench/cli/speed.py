@@ -1,4 +1,4 @@
-"""`convbench speed` and `convbench tune`, which time implementations in turn and keep the times."""
+"""`convbench speed` and `convbench tune`: time implementations in turn and store the times."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def command(rows: tuple[str, ...], again: Again, dirty: bool, report: bool) -> N
 
     The goals are in benchmarks/commands/speed.toml.
 
-    Measures the working tree, writes docs/speed.md: rows that were not measured here and now are shown from where they were
-    last. Resumes where it stopped if interrupted.
+    Measures the working tree and writes docs/speed.md. Rows that were not measured now keep their last results. Resumes
+    where it stopped if interrupted.
     """
     from convbench.asv import project
     from convbench.speed import measure, times_file

@@ -1,4 +1,4 @@
-"""Publishes finished files, whole or not at all."""
+"""Publishes files atomically: whole or not at all."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ MAX_LINKS = 40  # that are followed one after the other, as by Linux
 
 @contextlib.contextmanager
 def whole(target: Path) -> Iterator[Path]:
-    """A file to write that takes the place of the target when all went well, in one step, and is gone otherwise.
+    """Yield a temporary file that replaces the target in one step if all goes well, and is removed otherwise.
 
-    A link stays one, and what is no file, a pipe or /dev/stdout for example, is itself written to. Raises OSError, also for
+    Links stay links. A target that is no regular file, such as /dev/stdout, is written to directly. Raises OSError, also for
     a link that another user has made.
     """
     if target.exists() and not target.is_file():
         yield target
         return
     target = _behind_links(target)
-    # A name that can be known before would let another user put a link there.
+    # A predictable name would let another user put a link there.
     beside = target.with_name(f".{secrets.token_hex(8)}{target.suffix}")
     try:
         beside.touch(exist_ok=False)
@@ -39,7 +39,7 @@ def whole(target: Path) -> Iterator[Path]:
 
 
 def _behind_links(path: Path) -> Path:
-    """What a path names in the end. The system follows no links of other users in shared folders, and neither does this."""
+    """The target of a path. Like the system, this follows no links of other users in shared folders."""
     for _ in range(MAX_LINKS):
         if not path.is_symlink():
             return path
@@ -50,7 +50,7 @@ def _behind_links(path: Path) -> Path:
 
 
 def finite(content: Any) -> Any:
-    """What JSON can hold of a document: numbers that are not finite as null."""
+    """The document for JSON, with null for numbers that are not finite."""
     if isinstance(content, dict):
         return {key: finite(item) for key, item in content.items()}
     if isinstance(content, (list, tuple)):
@@ -59,7 +59,7 @@ def finite(content: Any) -> Any:
 
 
 def publish(finished: Path, target: Path) -> None:
-    """Put a finished file into its place. Raises ClickException where that cannot be written; what was there stays."""
+    """Move a finished file to its place. Raises ClickException if that cannot be written; an old file then stays."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with whole(target) as beside:

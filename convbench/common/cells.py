@@ -1,4 +1,4 @@
-"""A cell, one benchmark with one combination of parameters, and how it is written."""
+"""A cell: one benchmark with one combination of parameters, and its spelling."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def spelling(cell: Cell) -> str:
     return f"{name}({', '.join(params)})" if params else name
 
 
-@functools.lru_cache(maxsize=4096)  # the same few stand in every cell
+@functools.lru_cache(maxsize=4096)  # cells share few different parameters
 def plain(text: str) -> str:
-    """A parameter as a person writes it: asv stores Python's repr. A text that looks like another value keeps its quotes.
+    """A parameter without the quotes of asv's repr. A string that looks like another value keeps its quotes.
 
     >>> plain("'64x64'"), plain("None"), plain("'None'"), plain("1"), plain("'1'")
     ('64x64', 'None', "'None'", '1', "'1'")
@@ -33,7 +33,7 @@ def plain(text: str) -> str:
 
 
 def _value(text: str) -> Any:
-    """What a text is in Python, None where it is nothing, or None."""
+    """What a text is in Python, None if it is nothing, or None."""
     try:
         return ast.literal_eval(text) if len(text) <= LONGEST else None
     except (SyntaxError, *untrusted.FAULTS):

@@ -1,4 +1,4 @@
-"""What is missing of an extra, as `pip install 'convbench[page]'` brings it."""
+"""Errors for missing optional dependencies, as in `pip install 'convbench[page]'`."""
 
 from __future__ import annotations
 

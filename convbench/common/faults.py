@@ -1,4 +1,4 @@
-"""Exceptions that were not foreseen, told in one sentence."""
+"""Reports unexpected exceptions in one sentence."""
 
 from __future__ import annotations
 

@@ -10,12 +10,12 @@ import click
 
 
 class Interrupted(Exception):
-    """The user pressed Ctrl-C, or the run was asked to end."""
+    """The user pressed Ctrl-C, or the process received SIGTERM."""
 
 
 @contextlib.contextmanager
 def termination() -> Iterator[None]:
-    """SIGTERM ends what is done here as Ctrl-C does."""
+    """SIGTERM ends the block as Ctrl-C does."""
 
     def interrupt(*_):
         raise Interrupted
@@ -29,7 +29,7 @@ def termination() -> Iterator[None]:
 
 @contextlib.contextmanager
 def interruptible(say: Callable[[], str]) -> Iterator[None]:
-    """Ctrl-C and SIGTERM end what is done here in one sentence, which says what is kept."""
+    """Ctrl-C and SIGTERM end the block with one sentence that says what is kept."""
     with termination():
         try:
             yield

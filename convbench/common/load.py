@@ -1,4 +1,4 @@
-"""How busy this machine is: cores in use, time that the host takes."""
+"""The load of this machine: cores in use, and time stolen by the host."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import time
 import click
 import psutil
 
-# Above these a measurement on one core is disturbed: cores in use by others, and the share of its time that the host takes.
+# Limits for measurements on one core: cores in use by other processes, and the share of time stolen by the host.
 MAX_BUSY_CORES = 0.5
 MAX_STOLEN_SHARE = 0.1
 MAX_WAIT_SECONDS = 20  # for a short disturbance to end, an installation just finished for example
 
 
 def wait_until_quiet() -> None:
-    """Return once little else runs here. Raises ClickException that names what is busy where that takes too long."""
+    """Wait until the machine is idle. Raises ClickException that names what is busy where that takes too long."""
     give_up, told = time.monotonic() + MAX_WAIT_SECONDS, False
     while reason := busy():
         if not told:
@@ -33,17 +33,17 @@ def core_numbers() -> list[int]:
 
 
 def cores() -> int:
-    """How many these are."""
+    """The number of these cores."""
     return len(core_numbers())
 
 
 def stolen() -> float:
-    """Seconds the host has taken from this machine's cores since it started; 0 where it does not say."""
+    """Seconds stolen by the host since the machine started; 0 if unknown."""
     return getattr(psutil.cpu_times(), "steal", 0.0)
 
 
 def usage(seconds: float) -> tuple[float, float]:
-    """Watch for some seconds: how many cores are in use, and the share of this machine's time that its host takes."""
+    """Watch for some seconds; return the cores in use and the share of time stolen by the host."""
     before, start = psutil.cpu_times(), time.monotonic()
     time.sleep(seconds)
     # Taken from the times themselves: psutil's percentages are of a second at least, whatever the interval.
@@ -54,7 +54,7 @@ def usage(seconds: float) -> tuple[float, float]:
 
 
 def busy(seconds: float = 1.0) -> str | None:
-    """Watch for a second; say in words what disturbs, or None."""
+    """Watch for a second; return what disturbs measurements, or None."""
     return disturbance(*usage(seconds))
 
 

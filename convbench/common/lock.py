@@ -12,14 +12,14 @@ import filelock
 
 @contextlib.contextmanager
 def lock(work: Path, results: Path) -> Iterator[None]:
-    """One run at a time: two would share the cores they measure.
+    """Allow one run at a time: two would share cores.
 
     work: the folder that holds the lock. results: where its results go. Both are made where they are missing.
-    Raises ClickException where another run holds the lock, or a folder cannot be written to.
+    Raises ClickException if another run holds the lock, or a folder cannot be written to.
     """
     try:
         work.mkdir(parents=True, exist_ok=True)
-        # The folder is in no project's own .gitignore. A file or a link that is there already is left alone.
+        # A project's own .gitignore does not list the folder. An existing file or link is kept.
         with contextlib.suppress(FileExistsError), (work / ".gitignore").open("x", encoding="utf-8") as file:
             file.write("*\n")
         results.mkdir(parents=True, exist_ok=True)

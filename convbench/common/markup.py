@@ -1,4 +1,4 @@
-"""Text of others in Markdown, in which nothing of it means anything."""
+"""Escapes untrusted text for Markdown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SPECIAL = re.compile(r"[\\`*_{}\[\]<>|#@&~]|:(?=//)|(?<=www)\.")
 
 
 def escaped(text: str) -> str:
-    """Text that Markdown, HTML and GitHub leave alone."""
+    """The text with everything escaped that Markdown, HTML or GitHub would interpret."""
     return SPECIAL.sub(lambda found: f"&#{ord(found[0])};", line(" ".join(text.split())))
 
 

@@ -1,4 +1,4 @@
-"""Numbers as a person reads them: only the digits that the data supports."""
+"""Formats numbers with the digits that the data supports."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def ratio(value: float, spread: float | None = None) -> str:
 
 
 def minutes(seconds: float) -> str:
-    """An estimate for people."""
+    """An estimated duration in seconds or minutes."""
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
     return f"{seconds / 60:.0f} minutes"

@@ -1,4 +1,4 @@
-"""Folders of this user's alone, for what is read back later: another user's files in them would be used as ours."""
+"""Folders that only this user can write to, for caches: another user's files there would be trusted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 def folder(name: str) -> Path:
     """The folder `name` in this user's cache, made where there is none.
 
-    Raises ClickException where it cannot be made, or where it belongs to another user or is open to one.
+    Raises ClickException if it cannot be made, or where it belongs to another user or is open to one.
     """
     top = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "convbench"
     try:

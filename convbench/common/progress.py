@@ -1,4 +1,4 @@
-"""Progress bars, which go when the work is done and are not shown where the output is no terminal."""
+"""Progress bars, shown only on terminals and removed when the work is done."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeE
 
 
 def bar(console: Console) -> Progress:
-    """A bar of work that has a description and a share that is done."""
+    """A bar with a description and the share of the work that is done."""
     return _bar(console)
 
 
 def counting_bar(console: Console) -> Progress:
-    """A bar that also counts, tells the time taken and left, and shows the text in the field `now`."""
+    """A bar with a count, the elapsed and the remaining time, and the text of the field `now`."""
     return _bar(
         console,
         TextColumn("{task.completed}/{task.total}"),

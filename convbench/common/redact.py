@@ -1,4 +1,4 @@
-"""Text without paths and host name of this machine."""
+"""Removes this machine's paths and host name from text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FOLDERS = re.compile(r"(?<![\w.~-])(?:[a-z]+:/+)?/(?:[\w.@+~:-]+/)*(?=[\w.@+~-])
 
 
 def redact(text: str) -> str:
-    """A reason to keep, on one line: neither the host nor the folders of the machine are named, and its end says most."""
+    """A reason on one line, without the machine's host name and folders; a long one keeps its end."""
     text = FOLDERS.sub("", " ".join(text.split()))
     host = platform.node()
     if host:

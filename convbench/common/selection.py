@@ -17,18 +17,18 @@ from convbench.common.cells import Cell, plain, spelling
 
 @dataclass(frozen=True)
 class Selection:
-    """What the user asked for: regular expressions on "name(parameters)", implementation patterns, a short run or all."""
+    """The user's selection: regular expressions on "name(parameters)", patterns of implementations, a short run or all."""
 
     patterns: tuple[str, ...] = ()
     implementations: tuple[str, ...] = ()
     quick: bool = False
 
     def names(self, implementation: str) -> bool:
-        """Whether an implementation is among those asked for."""
+        """Whether an implementation is selected."""
         return not self.implementations or any(fnmatch.fnmatchcase(implementation, one) for one in self.implementations)
 
     def finds(self, cell: Cell) -> bool:
-        """Whether a cell is among those asked for, whatever its implementation."""
+        """Whether a cell is selected, disregarding its implementation."""
         return not self.patterns or any(re.search(pattern, spelling(cell)) for pattern in self.patterns)
 
 
@@ -50,7 +50,7 @@ def select(benchmarks: dict[str, dict[str, Any]], selection: Selection) -> list[
 def _selected(name: str, params: tuple[str, ...], benchmark: dict[str, Any], selection: Selection) -> bool:
     named = dict(zip(benchmark.get("param_names", []), params, strict=False))
     if "ceilings" in benchmark:
-        # They come along unless cells are named, since figures need them; a short run needs those of one thread.
+        # Limits are measured unless cells are named, since figures need them; a short run needs those of one thread.
         if selection.quick and named.get("threads", "1") != "1":
             return False
         if not selection.patterns:

@@ -1,4 +1,4 @@
-"""What leaves to a terminal or a report, without control characters: a name or a reason may be a stranger's, and must not
+"""Removes control characters from output: an untrusted name or reason must not
 move the cursor, set the title, or look like another line.
 """
 
@@ -57,7 +57,7 @@ class Stream(io.TextIOWrapper):
 
 
 class SafeConsole(Console):
-    """A console that takes no text for markup, and prints no control characters but its own."""
+    """A console without markup that prints no control characters except its own."""
 
     def __init__(self, **settings: Any) -> None:
         stream = sys.stderr if settings.get("stderr") else sys.stdout
@@ -71,7 +71,7 @@ class SafeConsole(Console):
 
 
 def guard() -> None:
-    """Have all that this process prints made printable, tracebacks and warnings included."""
+    """Make all output of this process printable, including tracebacks and warnings."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper) and not isinstance(stream, Stream):

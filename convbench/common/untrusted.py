@@ -1,4 +1,4 @@
-"""Reads files that others may have written: regular files of limited size, and in a sentence what is wrong with one."""
+"""Reads untrusted files: regular files of limited size, with one sentence for each fault."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from convbench.common import terminal
 
 LARGEST = 64 << 20  # bytes: ten times the largest results file of the suites we know
 LONGEST = 200  # characters of a reason
-# What a file's content can make of code that expects another: all but mistakes in the code itself.
+# Exceptions that unexpected content can cause.
 FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
 
 
@@ -27,18 +27,18 @@ for flag in ("O_RDONLY", "O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"):
 
 
 class Unreadable(Exception):
-    """A file cannot be read; the text names it and says why, on one line."""
+    """A file cannot be read; the message is one line with its name and the reason."""
 
     def __init__(self, text: str) -> None:
         super().__init__(terminal.line(text))
 
 
 class Malformed(ValueError):
-    """The content of a file is not what it has to be; the text says what is wrong, and not where."""
+    """The content of a file is invalid; the message says what is wrong, without the file's name."""
 
 
 def name(path: Path) -> str:
-    """A file as messages name it: by its folder and its own name."""
+    """A file's name in messages: its folder and its name."""
     return f"{path.parent.name}/{path.name}"
 
 
@@ -68,7 +68,7 @@ def read_json(path: Path) -> Any:
 
 @contextlib.contextmanager
 def understanding(path: Path) -> Iterator[None]:
-    """Raise Unreadable where the content of a file makes the code inside fail: a list in place of a number, for example."""
+    """Raise Unreadable if the content of a file makes the code inside fail: a list in place of a number, for example."""
     try:
         yield
     except FAULTS as error:
@@ -77,5 +77,5 @@ def understanding(path: Path) -> Iterator[None]:
 
 
 def warn(error: Unreadable) -> None:
-    """Tell about a file that is passed over."""
-    print(f"passed over: {error}", file=sys.stderr)
+    """Warn about a skipped file."""
+    print(f"skipped: {error}", file=sys.stderr)

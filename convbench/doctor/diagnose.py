@@ -1,4 +1,4 @@
-"""Examines this machine: reads its facts, measures its noise, asks the suite what it lacks."""
+"""Examines this machine: its properties, its noise, and what the suite lacks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from convbench.doctor.verdict import Diagnosis
 
 
 def diagnose(project: Project, console: Console) -> Diagnosis:
-    """Look at the machine, measure its noise, ask the suite. Raises ClickException where that cannot be done."""
+    """Look at the machine, measure its noise, ask the suite. Raises ClickException if that cannot be done."""
     with (
         lock.lock(project.work, project.results),
         interrupts.interruptible(lambda: "there is no verdict, and nothing was left running"),

@@ -1,4 +1,4 @@
-"""A diagnosis as people read it, and as JSON for programs."""
+"""A diagnosis as text and as JSON."""
 
 from __future__ import annotations
 

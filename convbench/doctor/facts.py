@@ -1,4 +1,4 @@
-"""What this machine is, what runs on it, and what its measured environment has; without a verdict."""
+"""The properties and load of this machine, and the contents of its measured environment."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LIBRARIES = ("asv", "asv_runner", "convbench", "numpy", "scipy")
 
 @dataclass(frozen=True)
 class MachineFacts:
-    """The machine. stolen: share of its time that the host takes. governors, boost, mhz: None where they cannot be read."""
+    """The machine. stolen: share of its time that the host takes. governors, boost, mhz: None if they cannot be read."""
 
     processor: str
     cores: int
@@ -56,7 +56,7 @@ class SuiteFacts:
 
 
 def read_machine(console: Console) -> MachineFacts:
-    """Read what the system says of itself, and watch its load for WATCH_SECONDS."""
+    """Read the system's properties, and watch its load for WATCH_SECONDS."""
     with console.status(f"watching what runs here for {WATCH_SECONDS:.0f} s"):
         used, stolen = load.usage(WATCH_SECONDS)
     memory = psutil.virtual_memory()
@@ -85,7 +85,7 @@ def cpu_seconds_of_others() -> float:
 
 
 def compiler() -> str | None:
-    """What the C compiler says of itself; None where there is none."""
+    """The first line of the C compiler's version; None if there is none."""
     words = shlex.split(os.environ.get("CC", "")) or ["cc"]  # CC may hold options, or begin with ccache
     if shutil.which(words[0]) is None:
         return None
@@ -106,7 +106,7 @@ def ask_suite(project: Project, console: Console) -> SuiteFacts:
             if event["lacks"] is None:
                 found.ready.setdefault(operation, []).append(name)
             else:
-                # With its name in front, a reason that several implementations share would be told once for each.
+                # Without the implementation's name, implementations with the same reason share one line.
                 reason = event["lacks"].removeprefix(f"{name} ")
                 found.lacking.setdefault(operation, {}).setdefault(reason, []).append(name)
     except click.ClickException as error:
@@ -120,7 +120,7 @@ def _governors() -> tuple[str, ...] | None:
 
 
 def _boost() -> bool | None:
-    """Whether cores may run above their base frequency; two drivers say it in two ways."""
+    """Whether boost is on; two drivers report it in different files."""
     if said := _read(SYSTEM_CPUS / "cpufreq" / "boost"):
         return said == "1"
     said = _read(SYSTEM_CPUS / "intel_pstate" / "no_turbo")

@@ -1,4 +1,4 @@
-"""How far apart two measurements of the same work lie on this machine: a minute of fresh processes, two at a time in turn."""
+"""Measures this machine's noise: a minute of fresh processes that do the same work, two at a time in turn."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MAX_ROUNDS = 1000  # beyond which noise is not worth measuring against
 
 @dataclass(frozen=True)
 class Noise:
-    """What one kind of work showed in rounds of two processes, whose blocks are timed in turn.
+    """The noise of one kind of work, from rounds of two processes with blocks timed in turn.
 
     seconds: of a call, the medians of all processes. ratios: of each round, the log-ratio of its processes. within: half the
     interquartile range of a typical process, over its median.
@@ -56,14 +56,14 @@ class Noise:
 
     @property
     def ratio_deviation(self) -> float:
-        """Standard deviation of the ratio of two that are timed in turn: what the machine does meanwhile, both have."""
+        """Standard deviation of the ratio of two processes timed in turn, which share the machine's disturbances."""
         return float(np.std(self.ratios, ddof=1))
 
     @property
     def rounds(self) -> int | None:
-        """How many rounds tell a slow-down of SLOWDOWN, or None where not even MAX_ROUNDS do.
+        """The rounds needed to detect a slow-down of SLOWDOWN, or None if MAX_ROUNDS are too few.
 
-        A round is a pair of fresh processes. The change counts as told when its 95 % interval by Student's t lies beyond the
+        A round is a pair of fresh processes. A change is detected if its 95 % interval by Student's t lies beyond the
         gate's smallest change worth reporting, in nine of ten tries.
         """
         room = math.log1p(SLOWDOWN) - math.log1p(SMALLEST)
@@ -74,7 +74,7 @@ class Noise:
 
 
 def measure(console: Console) -> list[Noise]:
-    """Make the rounds, for a minute at most. Raises ClickException where a process ends before its time."""
+    """Make the rounds, for a minute at most. Raises ClickException if a process ends before its time."""
     found: dict[str, list[tuple[list[float], list[float]]]] = {kind: [] for kind in KINDS}
     end = time.monotonic() + MAX_SECONDS
     with progress.bar(console) as bar:
@@ -130,12 +130,12 @@ def _process(kind: str) -> Iterator[subprocess.Popen]:
         finally:
             deadline.cancel()
             process.kill()
-            with contextlib.suppress(BrokenPipeError):  # what it did not read any more
+            with contextlib.suppress(BrokenPipeError):  # input that it did not read
                 process.communicate()
 
 
 def _answer(process: subprocess.Popen, question: str = "") -> str:
-    """The next line of a process. Raises ClickException where it is gone."""
+    """The next line of a process. Raises ClickException if it is gone."""
     assert process.stdin is not None  # pipes, all of them
     assert process.stdout is not None
     assert process.stderr is not None

@@ -1,4 +1,4 @@
-"""The verdict on a machine: its facts and its noise in, concerns with their remedies out."""
+"""The verdict on a machine, and its concerns with their remedies."""
 
 from __future__ import annotations
 

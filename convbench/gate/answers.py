@@ -17,12 +17,12 @@ class Answer(NamedTuple):
     file: Path
 
     def read(self) -> np.ndarray:
-        """The array. Raises TypeError, ValueError or OSError where NumPy does not have the format or the file is cut."""
+        """The array. Raises TypeError, ValueError or OSError if NumPy does not have the format or the file is cut."""
         return np.fromfile(self.file, np.dtype(self.format)).reshape(self.shape)
 
 
 def compare(answers: Mapping[str, Answer]) -> str | None:
-    """Say whether base and head returned the same array, None where one returned none."""
+    """Say whether base and head returned the same array, None if one returned none."""
     if len(answers) < 2:
         return None
     try:

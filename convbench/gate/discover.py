@@ -64,7 +64,7 @@ def discover(
     """Ask the head's suite with each side's code; run setup_cache on both.
 
     shard: (2, 5) for every fifth cell from the second on, since cells that lie side by side cost alike. conf: asv's
-    configuration, of which the thresholds of regressions and the default timeout are used. Raises Failure where a
+    configuration, of which the thresholds of regressions and the default timeout are used. Raises Failure if a
     side cannot be listed, and Usage for an implementation that the suite lacks.
     """
     with ThreadPoolExecutor() as pool:  # each waits for a process of its own
@@ -110,7 +110,7 @@ def discover(
 
 
 def _untimed(benchmark: dict[str, Any], in_base: bool) -> str | None:
-    """Why a benchmark of the head's suite is listed instead of measured, None where it is measured."""
+    """Why a benchmark of the head's suite is listed instead of measured, None if it is measured."""
     if "ceilings" in benchmark:
         return "measures the machine, not the code"
     if not benchmark["timed"]:

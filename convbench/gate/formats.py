@@ -183,7 +183,7 @@ def _table(found: list[Row]) -> str:
 
 
 def write(path: Path, text: str) -> None:
-    """Write a report in one step. Raises Failure where it cannot be written."""
+    """Write a report in one step. Raises Failure if it cannot be written."""
     try:
         with atomic_write.whole(path) as beside:
             beside.write_text(text, encoding="utf-8")

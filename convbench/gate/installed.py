@@ -48,7 +48,7 @@ def _absolute(name: str) -> str:
 def ready(project: Project, paths: Mapping[str, str], work: Path, launch_method: str | None = None) -> dict[str, Built]:
     """Both sides ready to run, measured by the suite of the working tree. launch_method: None is the configuration's.
 
-    Raises Usage where an interpreter cannot be used, or where both sides import the project from the same files.
+    Raises Usage if an interpreter cannot be used, or where both sides import the project from the same files.
     """
     built, found = {}, {}
     for side in SIDES:
@@ -103,7 +103,7 @@ def _real(paths: list[str]) -> list[str]:
 
 
 def _probe(project: Project, python: Path, folder: Path) -> dict[str, Any]:
-    """What an interpreter has, with a side's packages in front. Raises Usage where it cannot measure."""
+    """What an interpreter has, with a side's packages in front. Raises Usage if it cannot measure."""
     variables = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     if (folder / "code").is_symlink():
         variables["PYTHONPATH"] = str(folder / "code")
@@ -128,7 +128,7 @@ def _probe(project: Project, python: Path, folder: Path) -> dict[str, Any]:
 
 
 def _require_two(found: Mapping[str, dict[str, Any]], source: Path) -> None:
-    """Raise Usage where the sides import the project, whose repository is `source`, from the same files."""
+    """Raise Usage if the sides import the project, whose repository is `source`, from the same files."""
     base, head = found["base"], found["head"]
     same = [
         base["modules"][name]

@@ -18,7 +18,7 @@ ALIKE = ("schema", "version", "base", "head", "compared", "environment", "other_
 
 
 def merge(files: Sequence[Path]) -> Report:
-    """The report of the gate that was measured in shards. Raises Usage where these are not all of its shards, once each."""
+    """The report of the gate that was measured in shards. Raises Usage if these are not all of its shards, once each."""
     contents = [_read(file) for file in files]
     for file, content in zip(files, contents, strict=True):
         for key in ALIKE:
@@ -50,7 +50,7 @@ def merge(files: Sequence[Path]) -> Report:
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """The content of a report. Raises Usage where it is none of this version."""
+    """The content of a report. Raises Usage if it is none of this version."""
     try:
         with untrusted.understanding(file):
             content = untrusted.read_json(file.resolve())

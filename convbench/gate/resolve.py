@@ -45,7 +45,7 @@ def commits(project: Project, base: str | None, head: str | None, dirty: bool = 
 
 
 def _working_tree(project: Project) -> str:
-    """The hash of a commit made of the working tree as it is. Raises Usage where nothing is uncommitted."""
+    """The hash of a commit made of the working tree as it is. Raises Usage if nothing is uncommitted."""
     try:
         if found := project.snapshot():
             return found
@@ -98,7 +98,7 @@ def _known(project: Project, name: str) -> str | None:
 
 
 def named_file(file: Path | None) -> list[Acceptance] | None:
-    """The acceptances in the file that replaces the head's own, None where none is named. Raises Usage."""
+    """The acceptances in the file that replaces the head's own, None if none is named. Raises Usage."""
     try:
         return accept.read(file) if file else None
     except accept.Malformed as error:
@@ -108,7 +108,7 @@ def named_file(file: Path | None) -> list[Acceptance] | None:
 def acceptances(head: Path, named: list[Acceptance] | None) -> Acceptances:
     """Those of the head's own file; or the named ones, and then what the head's file has beyond them is only proposed.
 
-    head: the folder of its checkout. Raises Usage where the head's own file counts and cannot be read.
+    head: the folder of its checkout. Raises Usage if the head's own file counts and cannot be read.
     """
     try:
         own = accept.read(head / accept.FILE)

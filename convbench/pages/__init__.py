@@ -22,9 +22,9 @@ def _write(project: str, results: Path, html: Path, benchmarks: Any, graphs: Any
     found = changes.changes(benchmarks, graphs, commits)
     gallery = Path(".convbench") / "gallery.png"  # asv runs in the folder of asv.conf.json
     content = document.document(project, results, found, gallery)
-    warnings = [f"passed over: {sentence}" for sentence in content["passed_over"]]
+    warnings = [f"skipped: {sentence}" for sentence in content["passed_over"]]
     page = comparison.page(content)
-    with (html / "comparison.html").open("x", encoding="utf-8", errors="replace") as file:  # asv has made the folder anew
+    with (html / "comparison.html").open("x", encoding="utf-8", errors="replace") as file:  # asv has made the folder again
         file.write(page)
     if not comparison.link(html / "index.html"):
         warnings.append("asv's index.html has no list of pages any more that a link to comparison.html could be put into")

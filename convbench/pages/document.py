@@ -135,7 +135,7 @@ def _benchmark(name: str, entry: dict[str, Any], names: list[str]) -> dict[str, 
 def _numbers(values: Iterable[str]) -> dict[str, float] | None:
     """The values of a parameter as positions on an axis: 8, or 256x128 as the side of a square of as many pixels.
 
-    "all", as of threads, has none of its own. None where the parameter is no quantity, or has one value alone.
+    "all", as of threads, has none of its own. None if the parameter is no quantity, or has one value alone.
     """
     found: dict[str, float] = {}
     for value in values:
@@ -193,7 +193,7 @@ def _run(run: results.Run, known: dict, benchmarks: list[dict], names: list[str]
 
 
 def _index(cell: Any, benchmark: dict[str, Any], rows: dict[tuple[str, ...], int]) -> int | None:
-    """The row of a cell, None where the benchmark has it no more."""
+    """The row of a cell, None if the benchmark has it no more."""
     place = benchmark["place"]
     if cell.params[place] not in benchmark["raw"].values():
         return None
@@ -267,7 +267,7 @@ def _number(value: Any) -> float | None:
 
 
 def _picture(path: Path) -> str | None:
-    """A picture as a data address, None where there is none that can be read. Smaller than it was: a page is sent around.
+    """A picture as a data address, None if there is none that can be read. Smaller than it was: a page is sent around.
 
     It is opened as PNG alone: for some of the other formats Pillow starts programs.
     """

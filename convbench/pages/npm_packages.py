@@ -55,7 +55,7 @@ class Library:
 
     @classmethod
     def at(cls, url: str) -> Self:
-        """What a URL names. Raises Unavailable where no package is known for it."""
+        """What a URL names. Raises Unavailable if no package is known for it."""
         path = urlsplit(url).path
         found = LIBRARY.search(path)
         if not found or found["name"] not in PACKAGES:
@@ -84,7 +84,7 @@ class Library:
 def contents(library: Library) -> dict[str, bytes]:
     """Every file of the library's package by its path, fetched where it is not kept or no longer whole.
 
-    Raises Unavailable where it cannot be fetched, or is no package to be trusted.
+    Raises Unavailable if it cannot be fetched, or is no package to be trusted.
     """
     cache = private_folder.folder("npm")
     tarball = cache / f"{library.folder}.tgz"
@@ -113,7 +113,7 @@ def contents(library: Library) -> dict[str, bytes]:
 def _unpack(library: Library, tarball: Path) -> dict[str, bytes]:
     """The files of a package; the one folder that they all are in is left out of their paths.
 
-    Raises Unavailable where a file would lie elsewhere or too much is packed, and Unreadable or one of DAMAGE where it is not
+    Raises Unavailable if a file would lie elsewhere or too much is packed, and Unreadable or one of DAMAGE where it is not
     whole.
     """
     files = {}

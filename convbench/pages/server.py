@@ -79,7 +79,7 @@ class Server(http.server.ThreadingHTTPServer):
         self.hosts = {name + port for name in ("127.0.0.1", "localhost") for port in ports}
 
     def handle_error(self, request, client_address) -> None:
-        """Say nothing where the browser went away before the end of an answer."""
+        """Say nothing if the browser went away before the end of an answer."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
@@ -87,7 +87,7 @@ class Server(http.server.ThreadingHTTPServer):
 def serve(folder: Path, port: int | None) -> None:
     """Serve a folder until Ctrl-C; without a port on PORT or, where that is taken, on any that is free.
 
-    Raises ClickException where the port cannot be had.
+    Raises ClickException if the port cannot be had.
     """
     try:
         server = Server(folder, port or PORT)

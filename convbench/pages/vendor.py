@@ -103,7 +103,7 @@ def _copies(library: Library) -> tuple[str, dict[str, bytes]]:
 
 
 def _write(files: dict[str, bytes], folder: Path) -> None:
-    """Write files into a folder that is made anew, so that no link in it leads elsewhere."""
+    """Write files into a folder that is made again, so that no link in it leads elsewhere."""
     if folder.is_dir() and not folder.is_symlink():
         shutil.rmtree(folder)
     folder.mkdir()

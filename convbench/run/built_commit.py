@@ -27,14 +27,14 @@ class BuildFailed(Exception):
 
 @dataclass(frozen=True)
 class BuiltCommit:
-    """A commit that is ready to be measured: what asv knows of its benchmarks, and what its files say of its environments."""
+    """A commit that is ready to be measured, with asv's entries of its benchmarks and environments."""
 
     commit: str
     known: dict[str, dict[str, Any]]
     environments: list[dict[str, Any]]
 
     def results_files(self, folder: Path, commit: str | None = None) -> list[Path]:
-        """Where its results, or another commit's, lie or will lie in a machine's folder: a file for each environment."""
+        """The paths of its results, or another commit's, in a machine's folder: one for each environment."""
         return [folder / files.file_name(commit or self.commit, environment["env_name"]) for environment in self.environments]
 
     def device(self, cell: Cell) -> str:
@@ -48,7 +48,7 @@ class BuiltCommit:
 def build(workspace: Workspace, commit: str) -> BuiltCommit:
     """Build a commit and list its benchmarks.
 
-    Raises BuildFailed where the commit does not build, ClickException where something else prevents it.
+    Raises BuildFailed if the commit does not build, ClickException where something else prevents it.
     """
     log, outcome = workspace.folder / "build.log", workspace.folder / "build.json"
     outcome.unlink(missing_ok=True)

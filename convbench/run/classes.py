@@ -32,7 +32,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class ClassOutcome:
-    """How many of a class's cells have a time, have none for a reason, and failed."""
+    """The numbers of a class's cells that were timed, skipped and failed."""
 
     timed: int
     skipped: int
@@ -40,7 +40,7 @@ class ClassOutcome:
 
 
 def start_from_published(workspace: Workspace, built: BuiltCommit) -> None:
-    """Have the commit's published results in the private folder and no others: asv adds to them."""
+    """Copy only the commit's published results to the private folder, where asv adds to them."""
     for old in workspace.private.glob("*-*.json"):
         old.unlink()
     for published in filter(Path.is_file, built.results_files(workspace.published)):
@@ -48,9 +48,9 @@ def start_from_published(workspace: Workspace, built: BuiltCommit) -> None:
 
 
 def run_asv(workspace: Workspace, built: BuiltCommit, plan: ClassPlan, update: Callable[[Progress], None]) -> None:
-    """Measure a class into the private folder, and tell `update` how far it is.
+    """Measure a class into the private folder; call `update` with the progress.
 
-    Raises ClickException where asv ends before its time.
+    Raises ClickException if asv ends before its time.
     """
     workspace.side_file.unlink(missing_ok=True)
     command = ["convbench.asv.isolated", str(workspace.folder), "run", f"{built.commit}^!", "--bench", plan.pattern()]
@@ -63,7 +63,7 @@ def run_asv(workspace: Workspace, built: BuiltCommit, plan: ClassPlan, update: C
 
 
 def progress(side_file: Path) -> Progress:
-    """How far a class is, by the lines of its side file, of which the last may be half written."""
+    """The progress of a class, from its side file, where the last line may be incomplete."""
     try:
         lines = side_file.read_bytes().splitlines()
     except OSError:
@@ -83,7 +83,7 @@ def devices(built: BuiltCommit, plan: ClassPlan) -> list[str]:
 def produced(workspace: Workspace, built: BuiltCommit, plan: ClassPlan, since: float) -> list[Path]:
     """The results files that asv wrote after a time in seconds since the epoch, one for each environment.
 
-    Raises ClickException where there is none.
+    Raises ClickException if there is none.
     """
     found = [file for file in built.results_files(workspace.private) if file.is_file() and file.stat().st_mtime >= since]
     if not found:
@@ -113,7 +113,7 @@ def remove_times(file: Path, failed: Iterable[Cell]) -> None:
 def publish(workspace: Workspace, built: BuiltCommit, produced: Sequence[Path]) -> list[Path]:
     """Move results files and their side file to the project's results; their paths there.
 
-    Raises ClickException where that cannot be written. The side file is first: a time without its line would count as sound.
+    Raises ClickException if that cannot be written. The side file is first: a time without its line would count as sound.
     Of several environments it has the versions alone, since lines of cells do not tell them apart.
     """
     targets = [workspace.published / file.name for file in produced]
@@ -131,7 +131,7 @@ def publish(workspace: Workspace, built: BuiltCommit, produced: Sequence[Path]) 
 
 
 def outcome(published: Iterable[Path], built: BuiltCommit, plan: ClassPlan) -> ClassOutcome:
-    """What a class came to, by the published results."""
+    """The outcome of a class, from the published results."""
     planned = set(plan.cells)
     cells = [cell for path in published for cell in results.load(path, built.known).cells.itertuples()]
     status = [cell.status for cell in cells if (cell.benchmark, cell.params) in planned]

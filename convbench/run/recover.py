@@ -1,4 +1,4 @@
-"""The cells of a class that were finished when its run was cut short: asv stores a class when all of it is done."""
+"""Recovers the finished cells of an interrupted class: asv stores a class only when all of it is done."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def finished(side_file: Path, rounds: int) -> writer.Lines:
 def keep_finished(workspace: Workspace, built: BuiltCommit, plan: ClassPlan) -> int:
     """Publish the cells that were finished when their class was cut short; how many.
 
-    None where there are several environments: side files do not tell them apart.
+    None if there are several environments: side files do not tell them apart.
     """
     cells = finished(workspace.side_file, plan.rounds)
     if not cells or len(built.environments) > 1:

@@ -35,7 +35,7 @@ class Position:
 
 
 def problems(summary: Summary) -> list[str]:
-    """What has no time, in words."""
+    """What was not timed, as sentences."""
     found = []
     if summary.unbuilt and summary.commits == 1:
         found += [f"commit {commit[:8]} does not build: {reason}" for commit, reason in summary.unbuilt.items()]
@@ -51,7 +51,7 @@ def problems(summary: Summary) -> list[str]:
 
 
 def kept(position: Position) -> str:
-    """What is kept of a run that ends here, and how it goes on."""
+    """What is kept of a run that ends here, and how to resume it."""
     done = [
         f"{position.commits_done} of {position.commits} commits are done" if position.commits_done else "nothing was measured"
     ]

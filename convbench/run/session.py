@@ -1,4 +1,4 @@
-"""Measures commits, one after the other and class by class, so that nothing finished is ever lost."""
+"""Measures commits one after the other, class by class, so that finished results are never lost."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from convbench.stored import results, side_lines, unbuilt
 
 @dataclass(frozen=True)
 class Request:
-    """What to measure: cells of HEAD, or of at most `max_commits` of a range of commits in asv's words.
+    """What to measure: cells of HEAD, or of at most `max_commits` commits of a range in asv's notation.
 
-    again: also what has results or did not build. busy: without waiting for an idle machine.
+    again: measure even if results exist or the commit did not build. busy: do not wait for an idle machine.
     """
 
     selection: Selection
@@ -46,7 +46,7 @@ def run(project: Project, request: Request, console: Console) -> Summary:
     machine.require_device_names()
     span = _span(project, request)
     if changed := project.uncommitted_suite():
-        # What is measured is the commit; what measures is the checkout, and results must say which.
+        # The commit is measured by the checkout's benchmarks, so these must be committed, too.
         raise click.ClickException(f"the suite has uncommitted changes, and results are kept by commit: {changed}")
     tell = Reporter(console)
     if project.uncommitted():
@@ -72,7 +72,7 @@ def _span(project: Project, request: Request) -> list[str]:
 
 @dataclass
 class _Session:
-    """A run while it goes on. todo: the cells that each later commit lacks, by the benchmarks of the first that builds."""
+    """The state of a run. todo: the cells that each later commit lacks, by the benchmarks of the first that builds."""
 
     workspace: Workspace
     request: Request
@@ -136,7 +136,7 @@ class _Session:
         return built
 
     def _select(self, built: BuiltCommit, is_first: bool) -> list[Cell]:
-        """The selected cells. Raises ClickException where the first commit that builds has none."""
+        """The selected cells. Raises ClickException if the first commit that builds has none."""
         selection = self.request.selection
         if is_first:
             check_names(built.known, selection.implementations)
@@ -155,7 +155,7 @@ class _Session:
         return without
 
     def _publish_list(self) -> None:
-        """Publish what readers of results need beside them."""
+        """Publish the list of benchmarks and the machine's description."""
         folder, published = self.workspace.project.results, self.workspace.published
         atomic_write.publish(self.workspace.folder / "benchmarks.json", folder / "benchmarks.json")
         atomic_write.publish(self.workspace.private / "machine.json", published / "machine.json")
@@ -217,5 +217,5 @@ class _Session:
     def _keep_finished(self, built: BuiltCommit, each: ClassPlan, title: str) -> None:
         try:
             self.tell.cut_short(title, recover.keep_finished(self.workspace, built, each))
-        except Exception as error:  # the reason why the class was cut short says more, and is raised by the caller
+        except Exception as error:  # the caller raises the reason of the interruption, which is more useful
             self.tell.lost(title, error)

@@ -1,4 +1,4 @@
-"""Where a run works: asv's results folder of its own, from which finished files are published."""
+"""The private results folder of a run, from which finished files are published."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def measure_all(
 
 
 def show(project: Project, file: TimesFile, wanted: tuple[str, ...] = ()) -> str:
-    """The report of the wanted rows, or all, from what this file has. Raises ClickException where that is nothing."""
+    """The report of the wanted rows, or all, from what this file has. Raises ClickException if that is nothing."""
     known = _goals(project)
     return _text(known, known.only(wanted), file, times_file.read(file.path))
 
@@ -119,7 +119,7 @@ def _text(known: Goals, rows: Sequence[Row], file: TimesFile, lines: Lines) -> s
 
 
 def publish(project: Project, file: TimesFile) -> None:
-    """Put the report of all rows into docs/speed.md, between its marks. Raises ClickException where these are not."""
+    """Put the report of all rows into docs/speed.md, between its marks. Raises ClickException if these are not."""
     path = project.root / "docs" / "speed.md"
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
     before, begin, rest = text.partition(BEGIN)
@@ -140,7 +140,7 @@ def _measure_and_store(
     console: Console,
     title: str,
 ) -> int:
-    """Measure one problem and keep it; return how many of its candidates failed, 1 where the whole of it did."""
+    """Measure one problem and keep it; return how many of its candidates failed, 1 if the whole of it did."""
     try:
         line = {**_measure(server, known, key, console, f"{title}: "), "process": process}
     except click.ClickException as error:
@@ -192,7 +192,7 @@ def _settled(lines: Sequence[dict[str, Any]], names: Sequence[str], again: Again
 
 
 def _require_committed(project: Project, paths: Sequence[str], file: TimesFile | None = None) -> None:
-    """Raise ClickException where code is not committed, or is no longer that of the file."""
+    """Raise ClickException if code is not committed, or is no longer that of the file."""
     if changed := project.suite_git("status", "--porcelain", "--", *paths):
         raise click.ClickException(
             f"uncommitted changes, and times are kept by commit: {changed.split()[1]}; "

@@ -66,7 +66,7 @@ def find(project: Project, dirty: bool, paths: Sequence[str] = CODE, folder: str
 
 
 def read(path: Path) -> Lines:
-    """The lines of each problem and number of threads, one for each process; a line cut short by a crash is passed over.
+    """The lines of each problem and number of threads, one for each process; a line cut short by a crash is skipped.
 
     A line takes the place of what was there of the same process, and of those that came after it.
     """

@@ -1,4 +1,4 @@
-"""Where series of times changed, and stayed changed. Pure: numbers in, dataclasses out.
+"""Finds lasting changes in series of times. Pure functions from numbers to dataclasses.
 
 Everything is computed on logarithms, so that a change is a ratio and the unit does not matter.
 
@@ -25,11 +25,11 @@ import ruptures
 from scipy import optimize, special, stats
 
 LEVEL = 0.01  # share of the series called changed that may be false alarms
-MIN_POINTS = 4  # points from which a series is judged: with three, one side of every step is one point
+MIN_POINTS = 4  # minimum number of points of a series: with three, one side of every step is one point
 SHORT = 10  # points below which a series cannot know its own noise
 MIN_LEVEL_POINTS = 3  # points that a level between two others must have: two in a row are too often one bad hour
 LONE = 4.0  # times the noise by which a single point stands out from its neighbours
-MIN_CHANGE = 0.01  # change worth telling: identical code moves by this much with where its memory lies
+MIN_CHANGE = 0.01  # smallest change to report: identical code varies this much with its memory layout
 FLOOR = 0.001  # relative noise that no clock gets below
 INTERVAL = 0.95
 STEP, DRIFT, ALONE = "step", "drift", "alone"
@@ -39,7 +39,7 @@ STEP, DRIFT, ALONE = "step", "drift", "alone"
 class Series:
     """One value for every commit, in the order of the commits; NaN where there is none.
 
-    spread: half the interquartile range over the median of the samples of a typical commit, 0 where they are not known.
+    spread: half the interquartile range over the median of the samples of a typical commit, 0 if they are not known.
     """
 
     values: Sequence[float] | np.ndarray
@@ -72,7 +72,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Finding:
-    """What is said of a series. points: its values. noise: their relative standard deviation around its levels."""
+    """The changes of a series. points: its values. noise: their relative standard deviation around its levels."""
 
     points: int
     noise: float = math.nan
@@ -86,7 +86,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class _Prior:
-    """What all series together say of the variance of one, and how many degrees of freedom that is worth."""
+    """The prior of the variance of a series from all series, with its degrees of freedom."""
 
     variance: float = 0.0
     freedom: float = 0.0
@@ -127,7 +127,7 @@ class _Fit:
 
 
 def judge(series: Sequence[Series]) -> list[Finding]:
-    """Find the changes of each series, all of them as one family: in the order given."""
+    """Find the changes of each series, with all series as one family, in the order given."""
     present = [_present(one) for one in series]
     enough = [i for i, (x, _) in enumerate(present) if len(x) >= MIN_POINTS]
     findings = [Finding(len(x)) for x, _ in present]
@@ -198,7 +198,7 @@ def _prior(residuals: Sequence[tuple[float, int]]) -> _Prior:
     variance, freedom = np.array(known).T
     logs = np.log(variance) - special.digamma(freedom / 2) + np.log(freedom / 2)
     excess = float(np.var(logs, ddof=1) - np.mean(special.polygamma(1, freedom / 2)))
-    most = float(freedom.sum())  # the others together cannot know more than they have seen
+    most = float(freedom.sum())  # the prior has at most the observed degrees of freedom
     half = most / 2
     if excess > special.polygamma(1, half):
         half = optimize.brentq(lambda x: float(special.polygamma(1, x)) - excess, 1e-3, half)

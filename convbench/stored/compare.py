@@ -1,7 +1,7 @@
-"""Two commits' stored results held against each other, cell by cell, the worst first.
+"""Compares the stored results of two commits cell by cell, worst first.
 
-Stored results are not paired. The two commits were measured at different times, and the samples of one process have in common
-where its memory lies, so that many of them agree on what is no property of the code. A verdict is therefore a hint;
+Stored results are not paired. The two commits were measured at different times, and the samples of one process share its
+memory layout, so that many of them may agree on an effect that is not due to the code. A verdict is therefore a hint;
 `convbench gate`, which measures both in turn, decides.
 """
 
@@ -34,14 +34,14 @@ SAME, DIFFERS, UNKNOWN = "same", "differs", "unknown"
 KIND = "stored, not paired"
 # Identical commits measured one after the other differ by more than 5 % in 12 % of cells; twice that is rare.
 MIN_CHANGE = 0.10
-# A side's own spread misses what differs between two processes, hence a multiple of it.
+# A side's own spread does not contain the difference between two processes, hence a multiple of it.
 SPREADS = 3
 # One sample has no spread to judge by.
 MIN_SAMPLES = 2
 
 
 class Impossible(click.ClickException):
-    """What was asked for cannot be compared. The exit status 1 of other commands says here that something is slower."""
+    """The commits cannot be compared. Exits with 2, since status 1 means here that a cell is slower."""
 
     exit_code = 2
 
@@ -62,7 +62,7 @@ class Side:
 
 @dataclass(frozen=True)
 class ComparedCell:
-    """A cell of both commits and what is said of it. ratio: after over before."""
+    """A cell of both commits with its verdict. ratio: after over before."""
 
     benchmark: str
     params: tuple[str, ...]
@@ -78,7 +78,7 @@ class ComparedCell:
 
     @property
     def told(self) -> bool:
-        """Whether it has a row of its own: it has a time, or lost it by failing."""
+        """Whether the cell has a row: it has a time on a side, or failed."""
         sides = (self.before, self.after)
         return any(side.value is not None or (side.reason or "").startswith("failed") for side in sides)
 
@@ -119,14 +119,14 @@ def judge(before: Side, after: Side) -> tuple[str, float | None, str]:
 
 
 def _said(before: Side, after: Side) -> str:
-    """The reasons of both sides in words, once where they are the same."""
+    """The reasons of both sides as text, once if they are the same."""
     if before.reason == after.reason:
         return f"before and after: {before.reason}" if before.reason else ""
     return "; ".join(f"{when}: {side.reason}" for when, side in (("before", before), ("after", after)) if side.reason)
 
 
 def exit_status(cells: Iterable[ComparedCell]) -> int:
-    """1 where a cell became slower, 4 where nothing could be compared, else 0."""
+    """1 if a cell became slower, 4 where nothing could be compared, else 0."""
     cells = list(cells)
     if any(cell.slower for cell in cells):
         return 1
@@ -183,7 +183,7 @@ def compare(
 def _files(folder: Path, machine: str, commit: str) -> dict[str, Path]:
     """A commit's results files on a machine by environment, the one measured last at the end.
 
-    A file that cannot be read is named and passed over; raises Unreadable where that leaves none, Impossible where there is
+    A file that cannot be read is reported and skipped; raises Unreadable if that leaves none, Impossible where there is
     none.
     """
     found, unreadable = {}, []
@@ -269,7 +269,7 @@ def _short(version: str | None) -> str:
 
 
 def document(comparison: Comparison) -> dict[str, Any]:
-    """The comparison for programs."""
+    """The comparison as JSON."""
     return {
         "kind": KIND,
         "base": comparison.base,
@@ -335,7 +335,7 @@ def _time(side: Side) -> str:
 
 
 def _untold(cells: Iterable[ComparedCell]) -> Counter[str]:
-    """Why cells have no row, in words without what differs from cell to cell, and how many of each."""
+    """The kinds of reasons why cells have no row, with their counts."""
     shortened = (
         [replace(side, reason=(side.reason or "").partition(":")[0]) for side in (cell.before, cell.after)]
         for cell in cells

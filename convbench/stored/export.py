@@ -1,4 +1,4 @@
-"""Stored results as one tidy data frame: a row a cell, whatever machine and commit it is of."""
+"""Stored results of all machines and commits as one tidy data frame, one row per cell."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ WRITERS = {".csv": "to_csv", ".parquet": "to_parquet"}
 
 
 def frame(folder: Path) -> pd.DataFrame:
-    """Everything in a results folder; files that cannot be read are named on standard error and passed over."""
+    """Everything in a results folder; unreadable files are reported on standard error and skipped."""
     known = results.benchmarks(folder)
     frames = []
     for path in results.result_files(folder):
@@ -82,7 +82,7 @@ def _cells(run: results.Run, known: dict[str, dict[str, Any]]) -> pd.DataFrame:
 
 
 def check(path: Path) -> None:
-    """Raises ClickException where the path does not say how to write, or a library for that is missing."""
+    """Raises ClickException if the path has another ending, or a library is missing."""
     if path.suffix not in WRITERS:
         raise click.ClickException(f"{path.name} has to end in {' or '.join(WRITERS)}, which says how it is written")
     if path.suffix == ".parquet":
@@ -90,7 +90,7 @@ def check(path: Path) -> None:
 
 
 def write(cells: pd.DataFrame, path: Path) -> None:
-    """Write a frame as the ending of the path says. Raises ClickException where that cannot be."""
+    """Write a frame in the format of the path's ending. Raises ClickException if that fails."""
     try:
         with atomic_write.whole(path) as beside:
             if path.suffix == ".csv":

@@ -1,4 +1,4 @@
-"""Every change that stored results show, one machine at a time, in the order of its commits. Measures nothing.
+"""Finds changes in the stored results of a machine, in the order of commits. Measures nothing.
 
 Times of different machines or environments are never in one series: each environment of each machine has its own.
 """
@@ -65,16 +65,16 @@ class Event:
 
     @property
     def kind(self) -> str:
-        """One of KINDS: a step at which other versions were measured with may be theirs, and is no fault of a commit."""
+        """One of KINDS: a step at which other versions were measured with may be theirs, and is not due to a commit."""
         return DIFFERENTLY if self.change.kind == change_points.STEP and self.versions else self.change.kind
 
 
 @dataclass(frozen=True)
 class History:
-    """What the series of a machine say.
+    """The changes in the series of a machine.
 
     commits: those with results, the oldest first. elsewhere: how many more have some and are not in the history of HEAD.
-    unbuilt: commits that do not build, and why. noise: of the median series. passed: single odd commits too old to be told.
+    unbuilt: commits that do not build, and why. noise: of the median series. passed: older single odd commits.
     """
 
     machine: str
@@ -92,7 +92,7 @@ class History:
 def commits(project: Project, since: str | None = None, head: str = "HEAD") -> list[Commit]:
     """The commits that led to the head by first parents, as asv counts them, the oldest first; from `since` on.
 
-    Raises ClickException where git knows no such commit, or it is not one of them.
+    Raises ClickException if git knows no such commit, or it is not one of them.
     """
     lines = project.git("log", "--first-parent", "--reverse", "--format=%H %s", head).split("\n")
     found = [Commit(*line.partition(" ")[::2]) for line in lines]
@@ -105,16 +105,16 @@ def commits(project: Project, since: str | None = None, head: str = "HEAD") -> l
     return found[places[0] :]
 
 
-# What tells a series from all others: environment, benchmark, parameters.
+# The key of a series: environment, benchmark, parameters.
 Key = tuple[str, str, tuple[str, ...]]
 
 
 def history(
     folder: Path, machine: str, chain: Sequence[Commit], known: dict[str, dict[str, Any]], wanted: Selection
 ) -> History:
-    """Judge all series of a machine over these commits, the oldest first, and keep what is wanted.
+    """Judge all series of a machine over these commits, oldest first, and keep the selected ones.
 
-    Raises ClickException where there is nothing to judge or to tell.
+    Raises ClickException if there is nothing to judge or to report.
     """
     stored = _read(folder / machine, {commit.hash: i for i, commit in enumerate(chain)}, known)
     if not stored.values:
@@ -176,12 +176,12 @@ def slower(found: History) -> list[Event]:
 
 
 def _other_versions(before: dict[str, str], after: dict[str, str]) -> dict[str, tuple[str, str]]:
-    """The versions that both name, and differently."""
+    """The versions that both have and that differ."""
     return {name: (before[name], after[name]) for name in sorted(before.keys() & after.keys()) if before[name] != after[name]}
 
 
 def _told(wanted: Selection, cell: Cell, benchmark: dict[str, Any]) -> bool:
-    """Whether a change of this cell is told; where implementations are asked for, not of what has none."""
+    """Whether this cell is selected; a selection of implementations excludes benchmarks without any."""
     named = dict(zip(benchmark.get("param_names", []), cell[1], strict=False))
     return wanted.names(plain(named.get("implementation", ""))) and wanted.finds(cell)
 
@@ -222,7 +222,7 @@ class _Stored:
 
 
 def _read(folder: Path, places: dict[str, int], known: dict[str, dict[str, Any]]) -> _Stored:
-    """Files that cannot be read are named and passed over.
+    """Unreadable files are reported and skipped.
 
     Does not use results.load(): its data frames would take minutes for a million cells.
     """

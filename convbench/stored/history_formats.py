@@ -22,14 +22,14 @@ MAX_ROWS = 50  # of a table in Markdown: GitHub takes 65536 characters for all o
 MAX_NAME = 200  # characters of a cell's name there
 TITLES = {
     change_points.STEP: "changed",
-    DIFFERENTLY: "measured differently: other versions, which may be what changed",
-    change_points.DRIFT: "drifted: a straight line fits as well as a step, so no commit is to blame",
-    change_points.ALONE: "seen at one commit alone, which a busy moment may explain: measure it again",
+    DIFFERENTLY: "measured differently: with other versions, which may be the cause",
+    change_points.DRIFT: "drifted: a straight line fits as well as a step, so no single commit is the cause",
+    change_points.ALONE: "at one commit only, perhaps disturbed by other processes: measure it again",
 }
 
 
 def document(found: History) -> dict[str, Any]:
-    """The history for programs."""
+    """The history as JSON."""
     return {
         "machine": found.machine,
         "environments": list(found.environments),
@@ -66,7 +66,7 @@ def document(found: History) -> dict[str, Any]:
 
 
 def show(found: History, console: Console) -> None:
-    """Print what changed, the worst first, then what drifted, then what one commit alone shows."""
+    """Print what changed, the worst first, then what drifted, then what one commit only shows."""
     measured = found.commits
     span = f"{_count(len(measured), 'commit')} with results, {measured[0].hash[:8]} to {measured[-1].hash[:8]}"
     console.print(one_line(f"history of {found.machine}: {span}", style="bold"))
@@ -145,9 +145,9 @@ def _summary(found: History) -> str:
     if kinds[change_points.DRIFT]:
         parts.append(f"{kinds[change_points.DRIFT]} drifted")
     if kinds[change_points.ALONE]:
-        parts.append(f"{kinds[change_points.ALONE]} at one commit alone")
+        parts.append(f"{kinds[change_points.ALONE]} at one commit only")
     if found.passed:
-        parts.append(f"{_count(found.passed, 'older single commit')} passed over")
+        parts.append(f"{_count(found.passed, 'older single commit')} skipped")
     return ", ".join(parts)
 
 
@@ -156,7 +156,7 @@ def _count(count: int, what: str) -> str:
 
 
 def as_markdown(found: History) -> str:
-    """What is slower now than at the first commit, for an issue; whatever a file or a commit says means nothing to GitHub."""
+    """Cells that are slower now than at the first commit, for an issue; text from files and commits is escaped."""
     worst = slower(found)
     span = f"{found.commits[0].hash[:8]}..{found.commits[-1].hash[:8]}"
     parts = [f"{_count(len(worst), 'cell')} slower on {markup.code(found.machine)}, over the commits {span} with results."]

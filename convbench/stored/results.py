@@ -1,4 +1,4 @@
-"""Reads what asv and the suite wrote: one row a cell, in a data frame. Knows no layout and no command."""
+"""Reads the files of asv and of the suite into a data frame with one row per cell."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COLUMNS = [
 class Run:
     """The results of one commit on one machine in one environment.
 
-    lines: what its side file says of each cell. facts: of the machine, as asv keeps them.
+    lines: those of its side file, by cell. facts: of the machine, from asv.
     """
 
     machine: str
@@ -55,13 +55,13 @@ def machines(folder: Path) -> list[str]:
 
 
 def result_files(folder: Path) -> list[Path]:
-    """Every results file below a results folder, the one measured last at the end."""
+    """All results files below a results folder, the last measured one last."""
     found = [p for p in folder.glob("*/*.json") if p.name != "machine.json" and not p.parent.name.startswith(".")]
     return sorted(found, key=lambda path: (_measured(path), _changed(path)))
 
 
 def measured_commits(folder: Path) -> set[str]:
-    """The commits with results on any machine; files that cannot be read are named and passed over."""
+    """The commits with results on any machine; unreadable files are reported and skipped."""
     found = set()
     for path in result_files(folder):
         try:
@@ -79,12 +79,12 @@ def _changed(path: Path) -> float:
 
 
 def _measured(path: Path) -> float:
-    """When the newest of a file's benchmarks was started: a clone or a pull changes the times of files, not this."""
+    """Start of the newest benchmark in a file; unlike the file's own time, a clone or a pull keeps it."""
     try:
         content = untrusted.read_json(path)
         place = content["result_columns"].index("started_at")
         return float(max(row[place] for row in content["results"].values() if len(row) > place and row[place]))
-    except ValueError:  # nothing was started, or an older asv did not say when
+    except ValueError:  # nothing was started, or an older asv has not stored it
         return 0.0
     except (Unreadable, *untrusted.FAULTS):
         return math.inf  # a search for the newest file finds a broken one first and reports it

@@ -1,4 +1,4 @@
-"""How fast could a problem be on this machine? The roofline of the ceilings measured in the same run.
+"""The roofline of this machine: the minimum time of a problem, from ceilings measured in the same run.
 
 Williams, Waterman, Patterson: Roofline, an insightful visual performance model, CACM 2009.
 """
@@ -23,8 +23,8 @@ class Roofline:
     copies: dict[int | str, dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
 
     def add(self, what: dict[str, Any], threads: int, seconds: float) -> None:
-        """Take in one measured ceiling: what each thread did, {"flops": ..., "dtype": ...} or {"bytes": ...}, in so many
-        seconds a call; with a "device", what that did.
+        """Add a measured ceiling: the work of each thread, {"flops": ..., "dtype": ...} or {"bytes": ...}, and the
+        seconds of a call; with a "device", the work of that.
         """
         where, times = (what["device"], 1) if "device" in what else (threads, threads)
         if "flops" in what:
@@ -34,7 +34,7 @@ class Roofline:
             self.copies[where][moved] = moved / seconds
 
     def floor(self, flops: float, moved: float, dtype: str, threads: int | str) -> tuple[float, str] | None:
-        """The least seconds a problem can take and what bounds it, "compute" or "memory"; None without ceilings.
+        """The minimum seconds of a problem and its bound, "compute" or "memory"; None without ceilings.
 
         Bytes go at the rate of the measured copies that moved about as many, interpolated: a small problem stays in a
         cache and has the cache's limit.
@@ -59,7 +59,7 @@ def from_cells(cells: pd.DataFrame, benchmarks: dict[str, dict[str, Any]]) -> Ro
 
 
 def derive(cells: pd.DataFrame, roof: Roofline, baseline: str | None = None) -> pd.DataFrame:
-    """Add what is computed when read and never measured: spread, effective GFLOP/s, speed-up, percent of limit.
+    """Add derived figures: spread, effective GFLOP/s, speed-up, percent of the limit.
 
     Spread: half the interquartile range over the median. Speed-up: over the baseline, with the spread
     of both, and from its quartiles to the other's.
@@ -91,7 +91,7 @@ def derive(cells: pd.DataFrame, roof: Roofline, baseline: str | None = None) -> 
 
 
 def held_by(cells: pd.DataFrame) -> pd.DataFrame:
-    """Add to derived cells what keeps each from being faster: "compute", "memory" or "overhead"; None without a limit.
+    """Add the bound of each derived cell: "compute", "memory" or "overhead"; None without a limit.
 
     Overhead: under half of its limit, and at least half of its time is what the same implementation needs for anything.
     """
@@ -110,7 +110,7 @@ def held_by(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _overhead(cells: pd.DataFrame) -> float:
-    """Seconds an implementation needs whatever it is given: its shortest time, if four times the FLOPs take less than twice
+    """The constant overhead of an implementation in seconds: its shortest time, if four times the FLOPs take less than twice
     as long, so that the arithmetic cannot be most of it; else 0.
     """
     shortest = cells.loc[cells.value.astype(float).idxmin()]
@@ -119,7 +119,7 @@ def _overhead(cells: pd.DataFrame) -> float:
 
 
 def _derive(cell: Any, base: Any, roof: Roofline) -> dict[str, Any]:
-    """What follows from one timed cell, its baseline (None without one) and the roofline."""
+    """The figures derived from a timed cell, its baseline (None without one) and the roofline."""
     found: dict[str, Any] = {}
     if base is not None:
         found["speedup"] = base.value / cell.value
@@ -129,7 +129,7 @@ def _derive(cell: Any, base: Any, roof: Roofline) -> dict[str, Any]:
     if pd.notna(cell.flops):
         found["effective_gflops"] = cell.flops / cell.value / 1e9
     if all(map(pd.notna, (cell.flops, cell.bytes, cell.dtype, cell.threads, cell.device))):
-        # What multiplies in less than its arrays' precision is held against the rate of that.
+        # Multiplication in lower precision than the arrays' is compared with the rate of that precision.
         precision = cell.family if cell.family in PRECISIONS else cell.dtype
         where = int(cell.threads) if cell.device == "cpu" else cell.device
         floor = roof.floor(cell.flops, cell.bytes, precision, where)

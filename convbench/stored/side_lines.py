@@ -28,14 +28,14 @@ GZIP = 16 + zlib.MAX_WBITS  # zlib's number for data with gzip's header
 
 
 def path(results: Path) -> Path:
-    """Where the reasons and facts of a results file lie."""
+    """The path of a results file's side file."""
     return results.with_name(f"{results.stem}{ENDING}")
 
 
 def keep_versions(versions: Mapping[str, str], results: Path) -> None:
-    """Add to the side file of a results file what its cells were measured with, unless that is what it says already.
+    """Add the versions that the cells were measured with to a side file, unless it has them already.
 
-    Raises ClickException where that cannot be written.
+    Raises ClickException if that cannot be written.
     """
     if versions and read_all(results).versions != versions:
         append([{"versions": dict(versions)}], path(results))
@@ -44,7 +44,7 @@ def keep_versions(versions: Mapping[str, str], results: Path) -> None:
 def keep(side: Path, results: Path) -> None:
     """Add the lines of a run to the side file of a results file, but for samples, which asv's own file has.
 
-    Raises ClickException where that cannot be written.
+    Raises ClickException if that cannot be written.
     """
     whole = [line for line in json_lines(side) if isinstance(line, dict)]
     append(({key: value for key, value in line.items() if key != "samples"} for line in whole), path(results))
@@ -59,7 +59,7 @@ class Lines:
 
 
 def read_all(results: Path) -> Lines:
-    """What lies beside a results file, as far as it can be read."""
+    """The contents of a side file, as far as it is readable."""
     try:
         beside = path(results)
         return Lines(read(beside), _versions(beside))
@@ -69,7 +69,7 @@ def read_all(results: Path) -> Lines:
 
 
 def _versions(path: Path) -> dict[str, str]:
-    """The last line of a side file that is of an environment, and of no cell."""
+    """The last line of a side file about an environment instead of a cell."""
     found = {}
     for line in json_lines(path):
         if isinstance(line, dict) and "benchmark" not in line and _is_texts(line.get("versions")):
@@ -82,10 +82,10 @@ def _is_texts(value: Any) -> bool:
 
 
 def read(path: Path) -> dict[Cell, dict[str, Any]]:
-    """The line that counts for each cell; a line cut short by a crash is passed over.
+    """The line that counts for each cell; a line cut short by a crash is skipped.
 
     That is the last one, but a failure counts before whatever else the same run says of the cell: an answer that is wrong
-    in one process of two is wrong. Raises Unreadable where a file is there and cannot be read at all.
+    in one process of two is wrong. Raises Unreadable if a file is there and cannot be read at all.
     """
     lines: dict[Cell, dict[str, Any]] = {}
     for line in json_lines(path):
@@ -100,7 +100,7 @@ def read(path: Path) -> dict[Cell, dict[str, Any]]:
 
 
 def _is_sound(line: Any) -> bool:
-    """Whether a line of a side file has the shape of those that the suite writes."""
+    """Whether a line of a side file is valid."""
     try:
         texts = [line["benchmark"], line["status"], *line["params"], *(line.get("versions") or {}).values()]
         texts += [line[key] for key in ("reason",) if line.get(key) is not None]
@@ -125,7 +125,7 @@ def _is_number(value: Any) -> bool:
 
 
 def json_lines(path: Path) -> Iterator[Any]:
-    """The content of each line of JSON in a file, which may be missing or compressed; lines cut short are passed over.
+    """The content of each line of JSON in a file, which may be missing or compressed; lines cut short are skipped.
 
     Raises Unreadable for what is there and is no regular file of limited size, before and after it is decompressed.
     """
@@ -137,7 +137,7 @@ def json_lines(path: Path) -> Iterator[Any]:
 def append(lines: Iterable[Mapping[str, Any]], target: Path) -> None:
     """Add lines to a compressed file, which is replaced as a whole, so that a crash leaves the old one.
 
-    Raises ClickException where that cannot be written, or what is there cannot be read.
+    Raises ClickException if that cannot be written, or what is there cannot be read.
     """
     try:
         before = _read(target)
@@ -154,7 +154,7 @@ def append(lines: Iterable[Mapping[str, Any]], target: Path) -> None:
 
 
 def _read(path: Path) -> bytes:
-    """The content of a file, decompressed, b"" where there is none. Raises Unreadable."""
+    """The content of a file, decompressed, b"" if there is none. Raises Unreadable."""
     if not (path.exists() or path.is_symlink()):
         return b""
     content = untrusted.read_bytes(path)

@@ -1,4 +1,4 @@
-"""One screen: which implementation is fastest for each kind of problem on one machine, and what has no time."""
+"""The summary on one screen: the fastest implementation of each kind of problem, and what was not timed."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from convbench.common import numbers
 from convbench.common.terminal import one_line
 from convbench.stored import table
 
-MAX_ROWS = 25  # problems that are shown: with what stands around them, a screen of 40 lines
+MAX_ROWS = 25  # problems that are shown; with the other lines they fill a screen of 40 lines
 MAX_OF_ONE = 3  # problems of one benchmark
-MAX_SIZE = 12  # characters of what is a size, or two
+MAX_SIZE = 12  # characters of one size, or two
 MAX_WORDS = 40  # characters of a problem's name
 HEADINGS, JUSTIFIED = ("problem", "fastest", "median", "speed-up", "limit"), ("left", "left", *["right"] * 3)
-MIN_SWEEP = 3  # sizes of which a crossover can be told
+MIN_SWEEP = 3  # sizes needed for a crossover
 
 
 def show(cells: pd.DataFrame, known: dict[str, dict[str, Any]], notes: table.Notes, console: Console) -> None:
@@ -50,7 +50,7 @@ def show(cells: pd.DataFrame, known: dict[str, dict[str, Any]], notes: table.Not
 
 
 def is_meant_for(cells: pd.DataFrame) -> bool:
-    """Whether there is anything to choose between: a suite without implementations has no fastest one."""
+    """Whether there are implementations to choose from."""
     return bool((cells.implementation.notna() & (cells.status == "ok")).any())
 
 
@@ -77,7 +77,7 @@ def _line(benchmark: str, row: tuple[str, ...], group: pd.DataFrame) -> list[str
     first = next(cell for cell in group.itertuples() if cell.implementation == fastest)
     sweep = benchmark.rpartition(".")[0] or benchmark
     label = ", ".join(row)
-    # A label spells the whole problem, and a size alone says little without the sweep that it belongs to.
+    # A label describes the whole problem; a size needs the name of its sweep.
     words = f"{sweep if len(label) <= MAX_SIZE else sweep.partition('.')[0]} {label}"
     spread = None if table.absent(first.spread) else first.spread
     ratio, between = table.speedup(first)
@@ -100,13 +100,13 @@ def _limits(cells: pd.DataFrame, known: dict[str, dict[str, Any]]) -> str:
         for key, unit in (("flops", "GFLOP/s"), ("bytes", "GB/s")):
             if amount := facts.get(key):
                 kind = cell.row[0].partition(", ")[0] if key == "bytes" else facts.get("dtype", cell.row[0])
-                # Of copies the largest says what a large array meets; of arithmetic there is one of each precision.
+                # The largest copy is shown, which is out of cache; of arithmetic there is one rate per precision.
                 rates[kind] = max(rates.get(kind, (0.0, 0.0, "")), (amount, amount / cell.value / 1e9, f"{unit} {kind}"))
     return ", ".join(f"{numbers.significant(rate, 3)} {words}" for _, rate, words in rates.values())
 
 
 def _crossovers(timed: pd.DataFrame) -> Iterator[str]:
-    """For each sweep of sizes, from which size on which kind of implementation is fastest, where that changes."""
+    """The crossovers of each sweep: the sizes at which another kind of implementation becomes fastest."""
     for benchmark, group in timed[timed.family != "auto"].groupby("benchmark", sort=False):
         fastest: dict[float, tuple[str, str]] = {}
         for row, of in group.groupby("row", sort=False):

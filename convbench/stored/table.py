@@ -21,7 +21,7 @@ from rich.text import Text
 from convbench.common import numbers
 from convbench.common.terminal import line, one_line, printable
 
-# The columns of one problem, and those that a narrow screen goes without, the first of them first.
+# The columns of one problem, and the order in which narrow screens drop them.
 RANKED = ("", "median", "IQR/2", "speed-up", "interval", "limit", "cold", "relative time")
 LEFT_OUT = ("IQR/2", "cold", "limit", "relative time", "interval", "speed-up")
 BAR = len("relative time")  # characters of the longest bar
@@ -61,14 +61,14 @@ FIELDS = [
 
 @dataclass(frozen=True)
 class Notes:
-    """What stands above the tables: where the figures come from, and what speed-ups are relative to."""
+    """The heading of the tables, and the baseline of the speed-ups."""
 
     heading: str
     baseline: str | None
 
 
 def as_dicts(cells: pd.DataFrame) -> list[dict]:
-    """One plain dictionary a cell, for JSON and CSV; None where there is no figure."""
+    """One plain dictionary a cell, for JSON and CSV; None if there is no figure."""
     frame = cells.copy()
     frame["repeats"] = [len(samples) if isinstance(samples, list) else None for samples in frame.samples]
     frame["row"] = [", ".join(row) for row in frame.row]
@@ -77,14 +77,14 @@ def as_dicts(cells: pd.DataFrame) -> list[dict]:
 
 
 def for_spreadsheet(value: Any) -> Any:
-    """A value for a CSV file: a spreadsheet would take a text that begins like a formula for one, and run it."""
+    """A value for a CSV file: a spreadsheet would run text that begins like a formula."""
     if not isinstance(value, str):
         return value
     return ("'" if value.lstrip(" \n").startswith(("=", "+", "-", "@", "\t", "\r")) else "") + printable(value)
 
 
 def show(cells: pd.DataFrame, notes: Notes, console: Console, why: bool = False) -> None:
-    """Print a table for every benchmark, and under it what has no time: counts by reason, or with `why` each reason whole."""
+    """Print a table for each benchmark, then its cells without a time: counts by reason, or with `why` every reason."""
     console.print(one_line(notes.heading, style="bold"))
     console.print("median ± half the interquartile range (IQR/2)")
     if notes.baseline:
@@ -151,7 +151,7 @@ def _ranked(cell: Any, longest: float) -> dict[str, str]:
 
 
 def speedup(cell: Any) -> tuple[str, str]:
-    """A speed-up, and the interval from the slower quartiles of the one to those of the other."""
+    """A speed-up and its interval from quartile to quartile."""
     if absent(cell.speedup):
         return "", ""
     if absent(cell.speedup_low) or absent(cell.speedup_high):
@@ -170,7 +170,7 @@ def as_fast(cells: pd.DataFrame) -> list[str]:
 
 
 def bar(share: float, width: int) -> str:
-    """A share of 1 as a bar of up to so many characters."""
+    """A share as a bar of up to `width` characters."""
     eighths = max(1, round(share * width * 8))
     return "█" * (eighths // 8) + " ▏▎▍▌▋▊▉"[eighths % 8].strip()
 
@@ -182,7 +182,7 @@ def _compared(group: pd.DataFrame) -> dict[tuple, Any]:
         name: [cell.value / fastest[cell.row] for cell in of.itertuples() if cell.status == "ok" and fastest[cell.row]]
         for name, of in group.groupby("implementation", sort=False)
     }
-    # What has fewer times could do less: it comes after those that have them all.
+    # Implementations with fewer times come last.
     order = sorted(
         relative, key=lambda name: (-len(relative[name]), math.prod(relative[name]) ** (1 / (len(relative[name]) or 1)))
     )
@@ -192,8 +192,8 @@ def _compared(group: pd.DataFrame) -> dict[tuple, Any]:
 
 
 def _grid(places: dict[tuple, Any], console: Console) -> None:
-    """One line a row: the time, its spread and, over the baseline, its speed-up; in as many tables as the width needs."""
-    # A row or a column without any time is told by the reasons below the table.
+    """Print one line per row with time, spread and speed-up, in as many tables as the width requires."""
+    # Rows and columns without any time appear only among the reasons below the table.
     alive = [place for place, cell in places.items() if cell.status in ("ok", "failed")]
     rows = [", ".join(row) for row in dict.fromkeys(row for row, _ in places) if any(row == r for r, _ in alive)]
     columns = [name for name in dict.fromkeys(name for _, name in places) if any(name == n for _, n in alive)]
@@ -215,7 +215,7 @@ def _places(group: pd.DataFrame) -> dict[tuple, Any]:
 
 
 def _first(rows: list[str], width: int) -> int:
-    """How wide the rows' names may be."""
+    """The width of the rows' names."""
     return min(max(map(len, rows), default=0), width // 2)
 
 
@@ -236,7 +236,7 @@ def _parts(rows: list[str], columns: list[str], texts: dict[tuple[str, str], Tex
 
 
 def _cell(cell) -> Text:
-    """What stands in one place of a table: the time, and its speed-up over the baseline."""
+    """The text of a table's cell: the time, and its speed-up over the baseline."""
     if cell is None or cell.status == "not measured":
         return one_line("")
     if cell.status != "ok":
@@ -245,7 +245,7 @@ def _cell(cell) -> Text:
         )
     shown = numbers.with_spread(cell.value, cell.unit, None if absent(cell.spread) else cell.spread)
     if text(cell.reason):
-        shown += " !"  # measured, with a reservation that stands among the reasons
+        shown += " !"  # measured with a reservation, which is among the reasons
     if not absent(cell.speedup):
         shown += f"  {numbers.ratio(cell.speedup, cell.speedup_spread)}"
     if not absent(cell.cold):
@@ -276,7 +276,7 @@ def show_rows(
 
 
 def counted(group: pd.DataFrame) -> list[str]:
-    """Why cells have no time: what failed or is reserved in words, the rest as counts by the kind of reason."""
+    """The reasons why cells have no time: each failure and reservation, and counts of the rest by kind."""
     untold = group[group.status == "skipped"]
     kinds = Counter((text(reason) or "no reason recorded").partition(":")[0] for reason in untold.reason)
     found = reasons(group.drop(untold.index))
@@ -286,14 +286,14 @@ def counted(group: pd.DataFrame) -> list[str]:
 
 
 def reasons(group: pd.DataFrame) -> list[str]:
-    """Why cells have no time, in words: each reason once, with those it holds for."""
+    """The reasons why cells have no time, each once with its implementations."""
     found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for cell in group.itertuples():
         if cell.status in ("skipped", "failed") or text(cell.reason):
             name = text(cell.implementation)
             # Without the implementation's name, those that lack the same share one line.
             reason = (text(cell.reason) or "no reason recorded").replace(f"unavailable: {name} ", "unavailable: it ")
-            # A reason that names figures differs from cell to cell; its kind says it once.
+            # A reason with figures differs from cell to cell, so only its kind is shown.
             kind = reason.partition(":")[0] if reason.startswith("too slow here") else reason
             found[f"FAILED, {kind}" if cell.status == "failed" else kind][name].append(", ".join(cell.row))
     names = group.implementation.dropna().unique()

@@ -1,4 +1,4 @@
-"""Cells as torch prints its own, by torch.utils.benchmark.Compare: a row a size, a column an implementation, a block a thread
+"""Prints cells by torch.utils.benchmark.Compare: one row per size, one column per implementation, one block per thread
 count.
 
 https://docs.pytorch.org/docs/stable/benchmark_utils.html
@@ -19,7 +19,7 @@ def compare(cells: pd.DataFrame, benchmarks: dict[str, dict[str, Any]]) -> str:
     """A table for each benchmark that has times, in one unit each and with the digits that the spread supports; below them
     the reasons of cells that have none.
 
-    Raises ClickException where torch is missing or nothing has a time.
+    Raises ClickException if torch is missing or nothing has a time.
     """
     try:
         from torch.utils.benchmark import Compare, Measurement, TaskSpec

@@ -12,14 +12,14 @@ from convbench.stored import side_lines
 
 
 def path(folder: Path) -> Path:
-    """Where the commits that do not build on a machine are listed, in the machine's folder of results."""
+    """The path of the list of commits that do not build on a machine."""
     return folder / "unbuilt.jsonl"
 
 
 def read(folder: Path) -> dict[str, dict[str, Any]]:
     """The commits that do not build on a machine, by full hash: {"commit", "environments", "reason"}.
 
-    A line that makes no sense is passed over, as in side files; a file that cannot be read at all is named.
+    A line that makes no sense is skipped, as in side files; a file that cannot be read at all is named.
     """
     found: dict[str, dict[str, Any]] = {}
     try:
@@ -32,7 +32,7 @@ def read(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def keep(folder: Path, commit: str, line: dict | None, work: Path) -> None:
-    """Note in a machine's folder that a commit does not build; with None, that it does."""
+    """Store that a commit does not build on a machine; with None, that it does."""
     known = read(folder)
     if line is None and commit not in known:
         return

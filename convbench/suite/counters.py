@@ -39,7 +39,7 @@ def read(report: str) -> dict[str, Counter]:
     """Counters by event, from the lines of `perf stat --field-separator ';'`; what was not counted is left out.
 
     Each kind of core counts its own part of the time, and perf takes each for the whole: together they are the mean, by time.
-    Raises ClickException where the machine counts neither cycles nor instructions.
+    Raises ClickException if the machine counts neither cycles nor instructions.
     """
     parts: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for match in filter(None, map(LINE.fullmatch, report.splitlines())):

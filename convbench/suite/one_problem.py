@@ -17,7 +17,7 @@ from convbench.suite import ask
 
 
 def run(project: Project, question: dict[str, Any], progress: Console) -> tuple[pd.DataFrame, table.Notes]:
-    """Ask, show progress, and return the answers as cells. Raises ClickException where there is no answer."""
+    """Ask, show progress, and return the answers as cells. Raises ClickException if there is no answer."""
     disturbance = load.busy(0.3)
     roof = roofline.Roofline()
     rows, baseline = [], None

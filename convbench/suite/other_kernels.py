@@ -32,7 +32,7 @@ def files(root: Path, operation: str, names: Sequence[str], given: Sequence[str]
 
 
 def _committed(root: Path, operation: str, name: str) -> str:
-    """A file as a commit has it. What it imports is the working tree's; raises ClickException where that is compiled."""
+    """A file as a commit has it. What it imports is the working tree's; raises ClickException if that is compiled."""
     implementation, _, commit = name.partition("@")
     path = f"./impls/{operation}/{implementation.replace('.', '/')}.py"
     text = git.run(root, "show", "--end-of-options", f"{commit or 'HEAD'}:{path}") + "\n"

@@ -149,7 +149,7 @@ def draw_graph(profile: Path, title: str, target: Path) -> None:
 
 
 def stack_rate(seconds: float, asked: int | None) -> int:
-    """How many stacks a second py-spy takes. Raises ClickException where more are asked for than can be drawn."""
+    """How many stacks a second py-spy takes. Raises ClickException if more are asked for than can be drawn."""
     duration = math.ceil(seconds)  # it takes whole seconds
     largest = max(1, MAX_STACKS // duration)
     if asked and asked > largest:

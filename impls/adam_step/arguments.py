@@ -51,7 +51,7 @@ def checker(arrays: str, limits: Mapping[str, Any], unchecked: Callable[..., Any
 
 
 def unsupported(limits: Mapping[str, Any], shape: tuple[int, ...], dtype: Any = "float32") -> str | None:
-    """Say in words which argument is outside `limits`, or None. Raises as a call would for unsupported arguments.
+    """Return which argument is outside `limits`, or None. Raises as a call would for unsupported arguments.
 
     shape: that of all four arrays.
     """
@@ -60,7 +60,7 @@ def unsupported(limits: Mapping[str, Any], shape: tuple[int, ...], dtype: Any = 
 
 
 def _place(name: str, array: Any, owner: str) -> int:
-    """Where an array's memory begins. Raises ValueError where it is not in one piece or must be written and cannot be."""
+    """Where an array's memory begins. Raises ValueError if it is not in one piece or must be written and cannot be."""
     if owner == "torch":
         whole, place = array.is_contiguous(), array.data_ptr()
     elif owner == "cupy":

@@ -18,7 +18,7 @@ try:
 except ImportError:  # it is not built, and the check takes a little longer
     compiled = None
 
-MAX_PLANS = 4096  # that are remembered; where there would be more, all are made anew, which costs a check each
+MAX_PLANS = 4096  # that are remembered; where there would be more, all are made again, which costs a check each
 
 
 class Geometry(NamedTuple):
@@ -146,7 +146,7 @@ def checker(
 
 
 def thread_count() -> int:
-    """How many threads a kernel would use now: OpenMP's number; 1 where nothing is compiled."""
+    """How many threads a kernel would use now: OpenMP's number; 1 if nothing is compiled."""
     return compiled.thread_count() if compiled else 1
 
 
@@ -160,7 +160,7 @@ def unsupported(
     groups: int = 1,
     dtype: Any = "float32",
 ) -> str | None:
-    """Say in words which argument is outside `limits`, or None. Raises as a call would for unsupported arguments."""
+    """Return which argument is outside `limits`, or None. Raises as a call would for unsupported arguments."""
     dtype = checks.dtype_name(dtype)
     settings = checks.plain(stride=stride, padding=padding, dilation=dilation, groups=groups)
     found = geometry(tuple(input_shape), tuple(weight_shape), *settings)

@@ -102,7 +102,7 @@ def pick(exact: bool, by_rule: bool, *fields: Any) -> Callable[..., Any]:
 def choose(problem: Problem, threads: int, exact: bool = False, by_rule: bool = False) -> Choice:
     """The best implementation of a problem that can run here; by_rule: whatever was measured.
 
-    exact: none that rounds more than a sum of products does. Raises Unavailable where there is none, which cannot be as long
+    exact: none that rounds more than a sum of products does. Raises Unavailable if there is none, which cannot be as long
     as NumPy is there.
     """
     instructions = instruction_set()
@@ -162,7 +162,7 @@ def computes(name: str, problem: Problem, exact: bool) -> bool:
 
 @functools.lru_cache(maxsize=1)
 def _kernels() -> Any:
-    """The compiled kernels, None where they are not built."""
+    """The compiled kernels, None if they are not built."""
     try:
         import impls.conv2d.cpu._cython_direct as kernels  # type: ignore[import-not-found]
     except ImportError:
@@ -171,7 +171,7 @@ def _kernels() -> Any:
 
 
 def instruction_set() -> str | None:
-    """What the kernels were compiled for; None where they are not built."""
+    """What the kernels were compiled for; None if they are not built."""
     return kernels.instruction_set() if (kernels := _kernels()) else None
 
 

@@ -23,7 +23,7 @@ def windows(input: np.ndarray, kernel: Pair, stride: Pair, dilation: Pair) -> np
 
 
 def require_patches(input: np.ndarray, kernel: Pair, pixels: Pair) -> None:
-    """Raise MemoryError where the patch matrix of all images, N C R S P Q elements, does not fit in memory."""
+    """Raise MemoryError if the patch matrix of all images, N C R S P Q elements, does not fit in memory."""
     n, c = input.shape[:2]
     count = n * c * math.prod(kernel) * math.prod(pixels) * input.itemsize
     checks.require_memory(count, f"the patch matrix of input {input.shape}")

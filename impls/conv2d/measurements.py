@@ -253,7 +253,7 @@ ARGUMENTS = ("input", "weight", "stride", "padding", "dilation", "groups")
 
 @functools.lru_cache(maxsize=1)
 def _all() -> tuple[Measurements, ...]:
-    """All that was measured; nothing where the file is not there."""
+    """All that was measured; nothing if the file is not there."""
     if not FILE.is_file():
         return ()
     content = tomllib.loads(FILE.read_text(encoding="utf-8"))
@@ -265,7 +265,7 @@ def _all() -> tuple[Measurements, ...]:
 
 @functools.lru_cache(maxsize=64)
 def nearest(instructions: str | None, threads: int) -> Measurements | None:
-    """The measurements with an instruction set that hold best here, None where there are none.
+    """The measurements with an instruction set that hold best here, None if there are none.
 
     This processor's before one by the same maker, as torch's libraries depend on the maker, and that before any other's; of
     these whose number of threads is nearest, and of several the newest.

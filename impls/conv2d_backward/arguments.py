@@ -58,7 +58,7 @@ def unsupported(
     groups: int = 1,
     dtype: Any = "float32",
 ) -> str | None:
-    """Say in words which argument is outside `limits`, or None. Raises as a call would for unsupported arguments."""
+    """Return which argument is outside `limits`, or None. Raises as a call would for unsupported arguments."""
     dtype = checks.dtype_name(dtype)
     settings = checks.plain(stride=stride, padding=padding, dilation=dilation, groups=groups)
     found = _geometry(tuple(grad_output_shape), tuple(input_shape), tuple(weight_shape), settings)

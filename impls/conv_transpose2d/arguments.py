@@ -77,7 +77,7 @@ def unsupported(
     dilation: int | Pair = 1,
     dtype: Any = "float32",
 ) -> str | None:
-    """Say in words which argument is outside `limits`, or None. Raises as a call would for unsupported arguments."""
+    """Return which argument is outside `limits`, or None. Raises as a call would for unsupported arguments."""
     dtype = checks.dtype_name(dtype)
     settings = checks.plain(stride=stride, padding=padding, output_padding=output_padding, groups=groups, dilation=dilation)
     found = geometry(tuple(input_shape), tuple(weight_shape), *settings)

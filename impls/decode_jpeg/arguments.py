@@ -50,7 +50,7 @@ def unsupported(
     workers: int = 1,
     dtype: Any = "uint8",
 ) -> str | None:
-    """Say in words which argument is outside `limits`, or None. Raises as a call would for unsupported arguments.
+    """Return which argument is outside `limits`, or None. Raises as a call would for unsupported arguments.
 
     image_shape: height and width in pixels; region_shape: those of the region in the reduced image. dtype: not looked at,
     for pixels are uint8 everywhere.

@@ -89,7 +89,7 @@ _whole: set[tuple[int, int]] = set()  # lengths and hashes, for the images thems
 
 
 def _require_whole(given: bytes, jpeg: bytes, header: _Header) -> None:
-    """Raise BadImage where a JPEG without its metadata has codes of fewer pixels than its header says. given: with it."""
+    """Raise BadImage if a JPEG without its metadata has codes of fewer pixels than its header says. given: with it."""
     known = len(given), hash(given)
     if known in _whole or (whole := _reader()) is None:
         return
@@ -119,7 +119,7 @@ def _header(jpeg: bytes) -> _Header:
 
 
 def _segments(jpeg: bytes) -> _Header:
-    """Walk through the segments before the pixels. Raises BadImage, and IndexError where the bytes end."""
+    """Walk through the segments before the pixels. Raises BadImage, and IndexError if the bytes end."""
     metadata: list[tuple[int, int]] = []
     height = width = components = frame = 0
     place = 2

@@ -63,7 +63,7 @@ def unsupported(
     fill: float = 0,
     dtype: Any = "float32",
 ) -> str | None:
-    """Say in words which argument is outside `limits`, or None. Raises as a call would for unsupported arguments."""
+    """Return which argument is outside `limits`, or None. Raises as a call would for unsupported arguments."""
     dtype = checks.dtype_name(dtype)
     geometry(tuple(image_shape), kernel, stride, padding, dilation)
     _fill(fill, dtype)

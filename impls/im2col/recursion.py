@@ -1,4 +1,4 @@
-"""im2col by recursion over the axes, with its sub-results kept or made anew."""
+"""im2col by recursion over the axes, with its sub-results kept or made again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def peel(
     """Peel off the first axis: each of its lines is im2col of one axis less, and what a tap sees of them stands side by side.
 
     One axis is left to cpu.naive. keep: makes a function that remembers, functools.cache, of the one that makes a line's
-    matrix; without it a line is made anew for every tap and pixel of its axis.
+    matrix; without it a line is made again for every tap and pixel of its axis.
     """
     if image.ndim == 1:
         return naive.im2col.unchecked(image, kernel, stride, padding, dilation, fill)

@@ -56,7 +56,7 @@ def unsupported(
     size: int = 128,
     dtype: Any = "float32",
 ) -> str | None:
-    """Say in words which argument is outside `limits`, or None. Raises as a call would for unsupported arguments.
+    """Return which argument is outside `limits`, or None. Raises as a call would for unsupported arguments.
 
     image_shape, region_shape: height and width in pixels.
     """

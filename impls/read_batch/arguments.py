@@ -72,7 +72,7 @@ def unsupported(
     dtype: Any = "float32",
     compression: str = "none",
 ) -> str | None:
-    """Say in words what of tiles (N, C, H, W) is outside `limits`, or None. Raises as a call would for unsupported tiles.
+    """Return what of tiles (N, C, H, W) is outside `limits`, or None. Raises as a call would for unsupported tiles.
 
     dtype: the batch's. compression: the tiles', "none", "deflate" or "lzw" for example.
     """

@@ -43,7 +43,7 @@ class Packed(NamedTuple):
 def pack(folder: str | os.PathLike[str]) -> Path:
     """Pack all files below a folder whose names end in .tif; returns the array's path. What was packed before is replaced.
 
-    Raises ValueError where there are no tiles, BadTile for one that is damaged or unlike the first.
+    Raises ValueError if there are no tiles, BadTile for one that is damaged or unlike the first.
     """
     try:
         from impls.read_batch import tifffiles

@@ -46,7 +46,7 @@ def pixels(path: str) -> tuple[np.ndarray, int, TileFormat]:
 
 
 def _require_alone(path: str, found: tiff.Image) -> None:
-    """Raise NotImplementedError where skimage.io would take more of a file than its first image, or more files."""
+    """Raise NotImplementedError if skimage.io would take more of a file than its first image, or more files."""
     if not path.lower().endswith((".tif", ".tiff")) or "*" in path or "?" in path:
         raise NotImplementedError(
             "a name that ends in neither .tif nor .tiff, or has * or ? in it: only others are supported"

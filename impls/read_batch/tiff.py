@@ -47,12 +47,12 @@ class Image(NamedTuple):
 
     order: "<" or ">", the order of a number's bytes. reversed: whether a byte's first bit is its lowest. together: whether a
     pixel's bands lie side by side; otherwise the parts of the first band come first. blocks: whether the parts are blocks,
-    not strips. rows: of a part, but for the last strip of a band. following: where the next directory lies, 0 where there is
+    not strips. rows: of a part, but for the last strip of a band. following: where the next directory lies, 0 if there is
     none. tags: of the directory. texts: the values of the tags that were asked for, b"" for a missing one. offsets, counts:
     the entries that say where the parts lie and how long they are. nodata: GDAL's entry of that name. page: bytes of all
     parts when they are not compressed. least: how many bytes each part has at least. header: the bytes that say all this, as
     pairs of place and bytes; a file of at least `size` bytes that has them too says the same. blank: the value of all pixels
-    of the parts that a sparse file leaves out, None where it holds all. stored: whether it holds any.
+    of the parts that a sparse file leaves out, None if it holds all. stored: whether it holds any.
     """
 
     order: str

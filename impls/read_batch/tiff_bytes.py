@@ -37,7 +37,7 @@ FORMS = {
 
 
 class File:
-    """An open file, and what was read of it. Raises ValueError where it is none, or ends before what is read."""
+    """An open file, and what was read of it. Raises ValueError if it is none, or ends before what is read."""
 
     def __init__(self, file: int) -> None:
         status = os.fstat(file)

@@ -49,7 +49,7 @@ def checker(arrays: str, limits: Mapping[str, Any], unchecked: Callable[..., Any
 
 
 def unsupported(limits: Mapping[str, Any], network: str, dtype: Any = "float32") -> str | None:
-    """Say in words which argument is outside `limits`, or None. Raises as a call would for unsupported arguments."""
+    """Return which argument is outside `limits`, or None. Raises as a call would for unsupported arguments."""
     shapes(network)
     checks.dtype_name(dtype, ("float32",))
     return checks.outside(limits, {"network": network, "dtype": "float32"})

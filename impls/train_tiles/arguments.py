@@ -93,7 +93,7 @@ def unsupported(
     dtype: Any = "float32",
     compression: str = "none",
 ) -> str | None:
-    """Say in words what of tiles (N, C, H, W) is outside `limits`, or None. Raises as a call would for what is nowhere
+    """Return what of tiles (N, C, H, W) is outside `limits`, or None. Raises as a call would for what is nowhere
     supported.
     """
     _at_least("batch", batch, 1)

@@ -89,7 +89,7 @@ class DecodeJpeg(Task):
 
     @functools.cached_property
     def arrays(self) -> tuple[Any, ...]:
-        """JPEGs and regions, None where all is wanted. Raises Missing."""
+        """JPEGs and regions, None if all is wanted. Raises Missing."""
         few = min(self.problem.n, DIFFERENT)
         height, width = self.problem.reduced
         high, wide = self.problem.region_height, self.problem.region_width

@@ -1,4 +1,4 @@
-"""Errors as a sentence and an exit status."""
+"""Turns errors into one sentence and an exit status."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 
 def readable(read: Callable[..., Result], *arguments) -> Result:
-    """What `read` returns. Raises ClickException where a file of results is unreadable."""
+    """What `read` returns. Raises ClickException if a file of results is unreadable."""
     try:
         return read(*arguments)
     except Unreadable as error:
@@ -28,7 +28,7 @@ def require_linux(command: str) -> None:
     if sys.platform != "linux":
         error = click.ClickException(
             f"Linux only: `convbench {command}` pins processes to cores and ends them as sessions; "
-            "table, compare, history, export and dashboard run here"
+            "table, compare, history, export and dashboard work on this system"
         )
         error.exit_code = 2
         raise error
@@ -36,7 +36,7 @@ def require_linux(command: str) -> None:
 
 @contextlib.contextmanager
 def mistakes_end_with_2() -> Iterator[None]:
-    """Where exit status 1 says that something became slower, nothing else may end with it."""
+    """Turn exit status 1 into 2, in commands that use 1 to report slower cells."""
     from convbench.stored import compare
 
     try:

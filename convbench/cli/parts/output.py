@@ -1,4 +1,4 @@
-"""Where results go: to a screen, as lines for programs, or into a file."""
+"""Prints results on a terminal, as JSON or CSV, or writes them to a file."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from convbench.common.terminal import SafeConsole
 if TYPE_CHECKING:
     from convbench.stored.table import Notes
 
-# A table that is read by a program or a log has no screen to fit: this many characters hold nine implementations.
+# The width of tables in a pipe or a log, in characters: enough for nine implementations.
 WIDE = 160
-SCREEN = 100  # characters of the summary where there is no screen
+SCREEN = 100  # width of the summary in a pipe
 
 
 def console(width: int = WIDE) -> SafeConsole:
-    """Standard output, as wide as the screen or, without one, as `width` characters.
+    """Standard output, as wide as the terminal; in a pipe `width` characters.
 
-    A line of one cell is found by its name, which must not be broken: its width is table.ENDLESS.
+    Commands with one line per cell use table.ENDLESS, since a broken name could not be searched for.
     """
     return SafeConsole() if sys.stdout.isatty() else SafeConsole(width=width)
 
 
 def write_json(file: Path, document: dict) -> None:
-    """Write a document whole or not at all. Raises ClickException where the file cannot be written."""
+    """Write a document whole or not at all. Raises ClickException if the file cannot be written."""
     write_text(file, json.dumps(atomic_write.finite(document), indent=1, allow_nan=False) + "\n")
 
 
 def write_text(file: Path, text: str) -> None:
-    """Write a text whole or not at all. Raises ClickException where the file cannot be written."""
+    """Write a text whole or not at all. Raises ClickException if the file cannot be written."""
     try:
         with atomic_write.whole(file) as new:
             new.write_text(text, encoding="utf-8")

@@ -1,6 +1,6 @@
 """Direct convolution over packed weights in Cython, blocked in vector registers, threaded with OpenMP.
 
-2 N K P Q (C/g) R S FLOPs. Vectors run along the output channels, for which the weights are packed anew at each call: 14
+2 N K P Q (C/g) R S FLOPs. Vectors run along the output channels, for which the weights are packed again at each call: 14
 pixels of two such vectors, or of as many as have work, AVX-512's cut in half where that will do, are summed at once in
 registers, each pixel's input broadcast to them, so that any stride, dilation and kernel costs the same; the sums are
 transposed when they are stored (register blocking with packed weights as in Georganas et al., SC'18, arXiv 1808.05567).

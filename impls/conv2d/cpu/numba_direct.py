@@ -78,7 +78,7 @@ class _Vectors:
         return pointer
 
     def load(self, pointer, mask=None):
-        """A vector; zero where a mask is not set, and what lies there is not touched."""
+        """A vector; zero if a mask is not set, and what lies there is not touched."""
         pointer = self.builder.bitcast(pointer, self.type.as_pointer())
         if mask is not None:
             align = ir.Constant(ir.IntType(32), self.size)

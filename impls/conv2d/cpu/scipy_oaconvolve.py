@@ -24,7 +24,7 @@ def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
     image = geometry.pad(input, padding)
     output = np.zeros(output_shape(input.shape, weight.shape, stride, padding, dilation), input.dtype)
-    # Two transforms of a plane, their product and the way back, each about as large as two planes.
+    # Two transforms of a plane, their product and the inverse transform, each about as large as two planes.
     plane = image[0, 0].nbytes if len(image) else 0
     checks.require_memory(8 * plane + image.nbytes + output.nbytes, "cpu.scipy_oaconvolve's transforms")
     outputs, channels = len(weight) // groups, weight.shape[1]

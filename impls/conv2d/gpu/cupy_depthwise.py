@@ -114,7 +114,7 @@ class _Problem:
 
 
 def _launch_of_images(problem, shape):
-    """The launch of the kernel whose groups hold whole images; None where the other kernel suits them better."""
+    """The launch of the kernel whose groups hold whole images; None if the other kernel suits them better."""
     (_, channels, height, width), (_, k, p, q) = problem.input, problem.output
     group, _, lanes, images = shape
     side, stride, before = problem.side, problem.stride, problem.before
@@ -140,7 +140,7 @@ def _launch_of_images(problem, shape):
 
 
 def _launch_of_strips(problem, shapes):
-    """The launch of the kernel that streams down strips of images; None where no shape of a block fits."""
+    """The launch of the kernel that streams down strips of images; None if no shape of a block fits."""
     (_, channels, height, width), (_, k, p, q) = problem.input, problem.output
     ahead = AHEAD if problem.live < LONG else 2
     found = _streaming_shape(problem, shapes, ahead)

@@ -1,6 +1,6 @@
 """By recursion over the axes: the first is peeled off, the rest is im2col of one axis less, down to cpu.naive for one.
 
-A line is made anew for every tap and pixel of its axis that sees it. No FLOPs; the naive steps are those of cpu.naive, one
+A line is made again for every tap and pixel of its axis that sees it. No FLOPs; the naive steps are those of cpu.naive, one
 for each element of the matrix, each with one axis to unravel; extra memory: the matrix a second time, while its parts are put
 together. From a course page on profiling, which asks what one can say of it.
 """

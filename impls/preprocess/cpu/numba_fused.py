@@ -15,7 +15,7 @@ from impls.preprocess.arguments import fit
 # Numba does not check indices: each kernel holds the sizes that it is given against its arrays before its parallel loop.
 @njit(cache=True, nogil=True)
 def _require_inside(top, left, height, width, rows, columns):
-    """Raise ValueError where a rectangle is empty or does not lie inside rows x columns."""
+    """Raise ValueError if a rectangle is empty or does not lie inside rows x columns."""
     if height < 1 or width < 1 or top < 0 or left < 0 or top + height > rows or left + width > columns:
         raise ValueError("a region, or a part of a patch, does not lie inside its array")
 

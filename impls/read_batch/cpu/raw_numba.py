@@ -88,7 +88,7 @@ class _Reader:
         self.low, self.high = (0, -1) if strips.tile_format.dtype == "uint8" else (0, 1) if strips.order == "<" else (1, 0)
 
     def read(self, file):
-        """Read a tile; False where it is cut short or its strips may lie elsewhere."""
+        """Read a tile; False if it is cut short or its strips may lie elsewhere."""
         if os.fstat(file).st_size < self.strips.size:
             return False
         whole = all(os.preadv(file, into, place) == count for into, place, count in self.ranges)

@@ -69,7 +69,7 @@ def test_a_file_that_cannot_be_read_is_named(project, tmp_path):
     finally:
         bad.unlink()
     assert done.returncode == 0
-    assert done.stderr.count("passed over: box/00000000-env-py3.11.json") == 1
+    assert done.stderr.count("skipped: box/00000000-env-py3.11.json") == 1
 
 
 @pytest.mark.parametrize(

@@ -166,7 +166,7 @@ def test_a_bad_file_is_passed_over_for_the_next_good_one(project, case):
     aged(put(project / "results" / "box" / "22222222-env.json", BROKEN[case]), 3000)
     done = show()
     assert done.exit_code == 0
-    assert done.stderr.startswith("passed over: box/22222222-env.json ")
+    assert done.stderr.startswith("skipped: box/22222222-env.json ")
     assert done.stderr.count("\n") == 1
     assert "1.00 s" in done.stdout
     assert "9.00 s" not in done.stdout
@@ -178,7 +178,7 @@ def test_a_file_cut_short_is_named_though_nobody_can_tell_when_it_was_measured(p
     aged(put(project / "results" / "box" / "22222222-env.json", BROKEN["half a file"]), 1000)
     done = show()
     assert done.exit_code == 0
-    assert done.stderr.startswith("passed over: box/22222222-env.json ")
+    assert done.stderr.startswith("skipped: box/22222222-env.json ")
     assert "9.00 s" in done.stdout
 
 
