@@ -53,6 +53,10 @@ STATUS = {
     3: "fails: the head does not build, or a benchmark that works on the base fails on it",
     4: "cannot pass: cells that should have been measured were not",
 }
+UNITS = {
+    "seconds": ((1, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")),
+    "bytes": ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B")),
+}
 WORST_FIRST = (2, 3, 1, 4, 0)  # of several, as the gate has it
 ENCRYPTED = 0x2041  # flags of a zip's members
 PLAIN = set(string.ascii_letters + string.digits + " (),'=-")
@@ -217,12 +221,16 @@ def record(*optional_keys: tuple[str, Check], **checks: Check) -> Check:
 
 
 COUNT, POSITIVE, NUMBER = between(0, MAX_NUMBER, int), between(0, MAX_NUMBER), between(-MAX_NUMBER, MAX_NUMBER)
+VALUE = between(-sys.float_info.max, sys.float_info.max, float)  # of a benchmark, in any unit
 CELL = record(
     ("traceback", optional(text)),
+    ("unit", text),
+    ("values", mapping(many(many(VALUE, 2, 2)))),
     **dict.fromkeys(("benchmark", "again"), text),
     **dict.fromkeys(("params", "notes"), many(text)),
     **dict.fromkeys(("reason", "accepted", "answer"), optional(text)),
-    **dict.fromkeys(("before", "after", "ratio"), optional(POSITIVE)),
+    **dict.fromkeys(("before", "after"), optional(VALUE)),
+    ratio=optional(POSITIVE),
     verdict=verdict,
     interval=optional(many(optional(POSITIVE), 2, 2)),
     rounds=COUNT,
@@ -289,7 +297,7 @@ def table(cells: list[dict]) -> list[str]:
     for cell in cells[:MAX_ROWS]:
         said = f"{cell['verdict']}, accepted" if accepted(cell) else cell["verdict"]
         ratio, *interval = (f"{x:.3f}" if x is not None else "" for x in (cell["ratio"], *(cell["interval"] or ())))
-        fields = [said, code(cell), seconds(cell["before"]), seconds(cell["after"]), ratio, " to ".join(interval)]
+        fields = [said, code(cell), *(quantity(cell[key], cell) for key in ("before", "after")), ratio, " to ".join(interval)]
         lines.append(f"| {' | '.join(fields)} |")
         room -= len(lines[-1]) + 1
         if room < 0:
@@ -304,17 +312,21 @@ def accepted(cell: dict) -> bool:
     return cell["verdict"] == "regressed" and bool(cell["accepted"])
 
 
-def seconds(value: float | None) -> str:
-    if value is None:
-        return ""
-    size, unit = next(((size, unit) for size, unit in ((1, "s"), (1e-3, "ms"), (1e-6, "us")) if value >= size), (1e-9, "ns"))
-    scaled = value / size
-    return f"{scaled:.{2 if scaled < 10 else 1 if scaled < 100 else 0}f} {unit}"
+def quantity(value: float | None, cell: dict) -> str:
+    """A time or memory with its unit, another value without: code() has what that says."""
+    units = UNITS.get(cell.get("unit", "seconds"))
+    if value is None or not units:
+        return "" if value is None else f"{value:.4g}".replace("+", "")
+    size, unit = next((one for one in units if abs(value) >= one[0]), units[-1])
+    scaled = abs(value) / size
+    return f"{value / size:.{2 if scaled < 10 else 1 if scaled < 100 else 0}f} {unit}"
 
 
 def code(cell: dict) -> str:
-    """A cell's name, in which no character means anything to GitHub: no markup, no link, no mention, no command."""
+    """A cell's name, and a unit of the suite's own, in which no character means anything to GitHub: no link, no command."""
     name = cell["benchmark"] + (f"({', '.join(cell['params'])})" if cell["params"] else "")
+    if (unit := cell.get("unit", "seconds")) not in UNITS:
+        name += f" in {unit}"
     short = name if len(name) <= MAX_NAME else f"{name[:MAX_NAME]}…"
     return f"<code>{''.join(map(escaped, short))}</code>"
 

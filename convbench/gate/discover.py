@@ -113,8 +113,6 @@ def _untimed(benchmark: dict[str, Any], in_base: bool) -> str | None:
     """Why a benchmark of the head's suite is listed instead of measured, None if it is measured."""
     if "ceilings" in benchmark:
         return "measures the machine, not the code"
-    if not benchmark["timed"]:
-        return f"has no time: its kind is {benchmark['type']}"
     return None if in_base else "is new: it cannot be imported with the code of the base"
 
 
@@ -164,6 +162,7 @@ def _cell(
         float(benchmark.get("sample_time", 0.01)),
         _cores(plain(named.get("threads", "1")).strip("'")),
         home,
+        None if benchmark["timed"] else str(benchmark.get("unit") or "unit"),
     )
 
 

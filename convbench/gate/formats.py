@@ -85,8 +85,8 @@ def _fields(row: Row) -> list[str]:
     return [
         f"{row.verdict}, accepted" if row.accepted else row.verdict,
         row.name,
-        _time(row.before),
-        _time(row.after),
+        _quantity(row.before, row.unit),
+        _quantity(row.after, row.unit),
         f"{row.ratio:.3f}" if row.ratio is not None else "",
         between,
         str(row.rounds or ""),
@@ -104,8 +104,12 @@ def _grouped(found: list[Row]) -> dict[str, str]:
     }
 
 
-def _time(seconds: float | None) -> str:
-    return "" if seconds is None else numbers.quantity(seconds, "seconds", 0.005)
+def _quantity(value: float | None, unit: str) -> str:
+    if value is None:
+        return ""
+    if unit not in numbers.UNITS:
+        return f"{value:.6g} {unit}"
+    return numbers.quantity(value, unit, 0.005 if unit == "seconds" else 0.0005)  # memory repeats, and 1 % of it is a change
 
 
 def _remarks(row: Row) -> list[str]:

@@ -11,7 +11,7 @@ from convbench.common import untrusted
 from convbench.gate import judge
 from convbench.gate.accept import Acceptance
 from convbench.gate.failures import HEAD_BROKEN, Failure, HeadBroken, Usage
-from convbench.gate.report import SCHEMA, Kind, Report, Row, in_order
+from convbench.gate.report import SCHEMA, Kind, Report, Row, change, in_order
 
 # What all shards have to have alike. Their machines may differ: both sides of a cell are always measured on one.
 ALIKE = ("schema", "version", "base", "head", "compared", "environment", "other_environments", "differences", "settings")
@@ -91,16 +91,16 @@ def _row(cell: dict[str, Any]) -> Row:
 def _judged(rows: Sequence[Row], smallest: dict[str, float]) -> list[Row]:
     """The rows with the verdicts and intervals of all of them judged together."""
     judged = {row.name: row for row in rows if row.verdict in judge.VERDICTS}
-    rounds = [{name: row.log_ratios[kind] for name, row in judged.items()} for kind in ("first", "confirming")]
+    kinds = ("first", "confirming")
+    rounds = [{name: (row.values or row.log_ratios)[kind] for name, row in judged.items()} for kind in kinds]
     findings = judge.decide(rounds[0], rounds[1], smallest)
     return [row if row.name not in findings else _again(row, findings[row.name]) for row in rows]
 
 
 def _again(row: Row, finding: judge.Finding) -> Row:
-    estimate = finding.estimate
+    ratio, interval = change(finding)
     accepted = row.accepted if finding.verdict == "regressed" else None
-    interval = [estimate.low, estimate.high]
-    return dataclasses.replace(row, verdict=finding.verdict, ratio=estimate.ratio, interval=interval, accepted=accepted)
+    return dataclasses.replace(row, verdict=finding.verdict, ratio=ratio, interval=interval, accepted=accepted)
 
 
 def _failure(content: dict[str, Any]) -> Failure:

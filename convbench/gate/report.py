@@ -15,9 +15,10 @@ from convbench.common.cells import spelling
 from convbench.gate.accept import Acceptance, find
 from convbench.gate.build import SIDES
 from convbench.gate.failures import HEAD_BROKEN, NOT_MEASURED, REGRESSED, Failure
+from convbench.gate.judge import Finding
 from convbench.gate.sample import CellState
 
-SCHEMA = 2  # of the JSON; 1 had no shards
+SCHEMA = 3  # of the JSON; 1 had no shards, 2 times alone
 MISSING = {"not measured", "unstable", "not reached"}  # verdicts of cells that should have been measured
 ORDER = (
     "broken",
@@ -52,7 +53,9 @@ class Kind(enum.Enum):
 class Row:
     """A cell as reports have it.
 
-    before, after: seconds of a call, of the median round split by the ratio. ratio: head over base, with its interval.
+    before, after: seconds of a call, of the median round split by the ratio; or values, in their unit. ratio: head over base,
+    with its interval. log_ratios: of the rounds of a timed cell, the first and the confirming ones. values: of the rounds of
+    others, base and head.
     """
 
     benchmark: str
@@ -69,6 +72,8 @@ class Row:
     answer: str | None = None
     notes: list[str] = field(default_factory=list)
     log_ratios: dict[str, list[float]] = field(default_factory=dict)
+    unit: str = "seconds"
+    values: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -163,10 +168,10 @@ def rows(states: Sequence[CellState], acceptances: Sequence[Acceptance]) -> list
 def _row(state: CellState, acceptances: Sequence[Acceptance]) -> Row:
     verdict = state.verdict or "not measured"
     acceptance = find(state.cell.name, acceptances) if verdict == "regressed" else None
-    estimate = state.finding.estimate if state.finding and verdict not in ("broken", "new", "gone", "skipped") else None
-    ratio = estimate.ratio if estimate else None
-    before, after = _times(state, ratio)
-    log_ratios = {"first": state.ratios, "confirming": state.confirming}
+    finding = state.finding if verdict not in ("broken", "new", "gone", "skipped") else None
+    ratio, interval = change(finding)
+    before, after = _before_and_after(state, ratio)
+    rounds: dict[str, list[Any]] = {"first": list(state.ratios), "confirming": list(state.confirming)}
     return Row(
         state.cell.benchmark,
         list(state.cell.params),
@@ -174,24 +179,33 @@ def _row(state: CellState, acceptances: Sequence[Acceptance]) -> Row:
         before,
         after,
         ratio,
-        [estimate.low, estimate.high] if estimate else None,
+        interval,
         len(state.ratios) + len(state.confirming),
         state.reason if state.verdict else "it was not finished",
         str(acceptance) if acceptance else None,
         state.trace if state.verdict else None,
         state.answer,
         sorted(state.notes),
-        {name: list(ratios) for name, ratios in log_ratios.items()},
+        {} if state.cell.value_unit else rounds,
+        state.cell.value_unit or "seconds",
+        rounds if state.cell.value_unit else {},
     )
 
 
-def _times(state: CellState, ratio: float | None) -> tuple[float | None, float | None]:
-    """Seconds of a call before and after, of the rounds that decide."""
+def change(finding: Finding | None) -> tuple[float | None, list[float] | None]:
+    """The ratio and its interval as a row has them."""
+    if not finding or math.isnan(finding.estimate.ratio):
+        return None, None
+    return finding.estimate.ratio, [finding.estimate.low, finding.estimate.high]
+
+
+def _before_and_after(state: CellState, ratio: float | None) -> tuple[float | None, float | None]:
+    """Seconds of a call before and after, or the values, of the rounds that decide."""
     count = len(state.decisive)
     if not count:
         return None, None
-    base, head = (state.seconds[side][-count:] for side in SIDES)
-    if ratio is None:
+    base, head = (state.measured[side][-count:] for side in SIDES)
+    if ratio is None or state.cell.value_unit:
         return median(base), median(head)
     # Rounds differ by more than the two sides of one: medians of each side alone would not have the ratio of the rounds.
     middle = median(math.sqrt(b * h) for b, h in zip(base, head, strict=True))

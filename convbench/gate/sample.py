@@ -29,15 +29,16 @@ MAX_FAILURES = 2  # rounds in which a cell may fail before it is given up: a nei
 class CellState:
     """What is known of a cell so far.
 
-    ratios: log of head over base, a round each; confirming: those of the rounds after it came under suspicion, which
-    alone decide. verdict: once decided. suspected: what the first rounds said. trace: the traceback behind the reason.
-    rounds: those in which it was sampled, whatever came of it.
+    ratios: log of head over base, or both values, a round each; confirming: those of the rounds after it came under
+    suspicion, which alone decide. measured: by side, seconds of a call or the value, a round each. verdict: once decided.
+    suspected: what the first rounds said. trace: the traceback behind the reason. rounds: those in which it was sampled,
+    whatever came of it.
     """
 
     cell: TimedCell
-    ratios: list[float] = field(default_factory=list)
-    confirming: list[float] = field(default_factory=list)
-    seconds: dict[str, list[float]] = field(default_factory=lambda: {side: [] for side in SIDES})
+    ratios: list[judge.Round] = field(default_factory=list)
+    confirming: list[judge.Round] = field(default_factory=list)
+    measured: dict[str, list[float]] = field(default_factory=lambda: {side: [] for side in SIDES})
     verdict: str | None = None
     reason: str | None = None
     suspected: str | None = None
@@ -49,7 +50,7 @@ class CellState:
     notes: set[str] = field(default_factory=set)
 
     @property
-    def decisive(self) -> list[float]:
+    def decisive(self) -> list[judge.Round]:
         """The rounds that decide."""
         return self.confirming if self.suspected else self.ratios
 
@@ -73,9 +74,10 @@ class CellState:
         if found.failed or found.skipped:
             return
         self.failures = {side: [] for side in self.failures}
-        self.decisive.append(_log_ratio(found))
-        for side, seconds in found.seconds.items():
-            self.seconds[side].append(median(seconds))
+        for side, measured in found.measured.items():
+            self.measured[side].append(median(measured))
+        values = self.measured["base"][-1], self.measured["head"][-1]
+        self.decisive.append(values if self.cell.value_unit else _log_ratio(found))
         self.notes.update(found.notes)
         self.answer = self.answer or answers.compare(found.answers)
 
@@ -112,12 +114,10 @@ class CellState:
     def judged(self, finding: judge.Finding) -> None:
         """Take in what the decisive rounds say: a change that the first rounds find has to be confirmed by others."""
         self.finding = finding
-        if finding.verdict == "ambiguous":
-            return
-        if self.suspected or finding.verdict == "same":
-            self.verdict = finding.verdict
-        else:
+        if finding.verdict in ("regressed", "improved") and not self.suspected:
             self.suspected = finding.verdict
+        elif finding.verdict != "ambiguous" or self.cell.value_unit:  # no round makes the spread of values smaller
+            self.verdict = finding.verdict
 
 
 @dataclass
@@ -242,7 +242,7 @@ def _log_ratio(found: Sampled) -> float:
 
     Of what was tried it varies least between rounds: by half as much as the ratio of the sides' fastest blocks.
     """
-    return float(np.median(np.log(found.seconds["head"]) - np.log(found.seconds["base"])))
+    return float(np.median(np.log(found.measured["head"]) - np.log(found.measured["base"])))
 
 
 def _last_cores(count: int) -> tuple[int, ...]:

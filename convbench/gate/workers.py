@@ -45,7 +45,7 @@ class TimedCell:
     places: by side, the number of the combination among that side's own, by which asv_runner addresses it. Parameters may
     come from the code that is measured: what one side alone has, has a place there alone. timeout: seconds for any answer.
     cores: how many it runs on. home: the name of a folder on each side, of which it runs in a copy: that of its setup_cache,
-    if it has one.
+    if it has one. value_unit: of the value that it returns, None where it is timed.
     """
 
     benchmark: str
@@ -55,6 +55,7 @@ class TimedCell:
     sample_time: float
     cores: int
     home: Path
+    value_unit: str | None = None
 
     @property
     def name(self) -> str:
@@ -78,11 +79,11 @@ class Lost(Exception):
 class Sampled:
     """What one round found of a cell.
 
-    By side, seconds: of a call, a list of blocks. answers: the array that the benchmark returned, if it is one.
-    failed, skipped: why it was not sampled. notes: what a reader of the times has to know.
+    By side, measured: seconds of a call, a list of blocks; or one value. answers: the array that the benchmark returned, if
+    it is one. failed, skipped: why it was not sampled. notes: what a reader of the times has to know.
     """
 
-    seconds: dict[str, list[float]] = field(default_factory=dict)
+    measured: dict[str, list[float]] = field(default_factory=dict)
     answers: dict[str, Answer] = field(default_factory=dict)
     failed: dict[str, Reason] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
@@ -222,7 +223,8 @@ class Workers:
     def sample(self, cell: TimedCell, slower: float, keep: Path | None) -> Sampled:
         """Sample a cell on both sides in turn, if both are ready. Raises Lost where a worker does not start.
 
-        slower: the share by which the head's blocks are made slower on purpose. keep: the folder for answers, None for none.
+        slower: the share by which the head's blocks are made slower, and its values larger, on purpose. keep: the folder for
+        answers, None for none.
         """
         if not self.running:
             self.start()
@@ -245,6 +247,8 @@ class Workers:
                     ready[side] = answer
                 else:
                     waiting.discard(side)
+                if "value" in answer:
+                    found.measured[side] = [answer["value"] + abs(answer["value"]) * (slower if side == "head" else 0.0)]
         if len(ready) == 2:
             self._alternate(cell, ready, found)
             if keep and not found.failed:
@@ -293,7 +297,7 @@ class Workers:
 
     def _blocks(self, cell: TimedCell, units: int, count: int, found: Sampled) -> bool:
         """Time so many blocks of so many units; False where a coarse clock says 0 for one, which is then too short."""
-        found.seconds = {side: [] for side in SIDES}
+        found.measured = {side: [] for side in SIDES}
         for _ in range(count):
             for side in self.generator.sample(SIDES, 2):
                 answer = self._ask(side, cell.timeout, found, units=units)
@@ -304,7 +308,7 @@ class Workers:
                     return True
                 if not answer["seconds"]:
                     return False
-                found.seconds[side].append(answer["seconds"])
+                found.measured[side].append(answer["seconds"])
         return True
 
     def _keep_answers(self, cell: TimedCell, keep: Path, found: Sampled) -> None:

@@ -187,4 +187,23 @@ def test_what_the_head_proposes_is_counted():
     ],
 )
 def test_seconds(value, said):
-    assert script.seconds(value) == said
+    assert script.quantity(value, {}) == script.quantity(value, {"unit": "seconds"}) == said
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "said"),
+    [
+        *((0.0, "bytes", "0.00 B"), (4096.0, "bytes", "4.00 KiB"), (-5e7, "bytes", "-47.7 MiB"), (1e12, "bytes", "931 GiB")),
+        *((1234567.0, "files", "1.235e06"), (-0.5, FOREIGN, "-0.5"), (1e300, "", "1e300")),
+    ],
+)
+def test_values(value, unit, said):
+    assert script.quantity(value, {"unit": unit}) == said
+
+
+@pytest.mark.parametrize("unit", ["files", "@everyone", "</code><b>" * 50, "|", "\n\n# x", ""])
+def test_a_unit_is_shown_as_the_name_is(unit):
+    (name,) = shown(Row("a.track_size", ["1"], "regressed", 1e3, 1.02e3, 1.02, [1.02, 1.02], 8, unit=unit))
+    assert name.startswith("a.track_size(1) in ")
+    (name,) = shown(Row("a.peakmem_it", [], "regressed", 1e3, 1.02e3, 1.02, [1.02, 1.02], 8, unit="bytes"))
+    assert name == "a.peakmem_it"

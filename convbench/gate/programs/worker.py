@@ -1,4 +1,4 @@
-"""A worker of a gate: prepares the cells of one commit's code and times blocks of their calls when it is told to.
+"""A worker of a gate: prepares the cells of one commit's code, and times blocks of their calls or takes their values.
 
 Runs in the measured environment as a program of its own, with the standard library and asv_runner alone:
 
@@ -26,6 +26,7 @@ import itertools
 import json
 import math
 import mmap
+import numbers
 import os
 import pickle
 import pkgutil
@@ -50,9 +51,7 @@ MAX_SHIFT_PAGES = 1024  # two huge ones, so that every place in one is as likely
 # How the pools that most libraries share tell their number of threads.
 POOLS = {
     "openblas": ("openblas_get_num_threads", "openblas_get_num_threads64_", "scipy_openblas_get_num_threads64_"),
-    "gomp": ("omp_get_max_threads",),
-    "iomp": ("omp_get_max_threads",),
-    "libomp": ("omp_get_max_threads",),
+    **dict.fromkeys(("gomp", "iomp", "libomp"), ("omp_get_max_threads",)),
     "mkl_rt": ("MKL_Get_Max_Threads",),
 }
 
@@ -89,11 +88,9 @@ def main(verb, suite, *rest):
 def _place_memory(seed):
     """Give this process's memory the addresses of the other worker's: the same in one round, others in every round.
 
-    Returns what has to be kept for that.
-
     Where an array lies decides what it shares a cache's set with and how many huge pages it gets: the same call on 4 MB
     varied by 20 % between processes, and by 4 % where both workers had the same addresses. Where the kernel refuses
-    (outside Linux, in some containers), addresses stay random.
+    (outside Linux, in some containers), addresses stay random. Returns what has to be kept.
     """
     if sys.platform != "linux":
         return None
@@ -107,9 +104,7 @@ def _place_memory(seed):
     libc.sbrk.argtypes, libc.sbrk.restype = [ctypes.c_ssize_t], ctypes.c_void_p
     libc.sbrk(generator.randrange(MAX_SHIFT_PAGES) * mmap.PAGESIZE)
     gaps = [bytearray(generator.randrange(512, 8192)) for _ in range(generator.randrange(512))]  # what malloc has had by now
-    return gaps, mmap.mmap(
-        -1, (1 + generator.randrange(MAX_SHIFT_PAGES)) * mmap.PAGESIZE
-    )  # never touched, so it takes no memory
+    return gaps, mmap.mmap(-1, (1 + generator.randrange(MAX_SHIFT_PAGES)) * mmap.PAGESIZE)  # untouched, it takes no memory
 
 
 def _pin(cores):
@@ -137,7 +132,7 @@ def _list(suite, file):
     found = []
     for benchmark in disc_benchmarks(suite, ignore_import_errors=True):
         simple = {k: v for k, v in vars(benchmark).items() if isinstance(v, (str, int, float, list, dict, bool))}
-        found.append(simple | {"timed": hasattr(benchmark, "benchmark_timing"), "type": benchmark.type})
+        found.append(simple | {"timed": hasattr(benchmark, "benchmark_timing")})
     with Path(file).open("w") as output:
         json.dump({"benchmarks": found, "failed": failed}, output, skipkeys=True, default=repr)
 
@@ -192,15 +187,14 @@ def _fork(suite, channel, request):
     """Answer a request in a fork of this process; returns its exit status, or the number of a signal below zero."""
     child = os.fork()
     if not child:
-        status = 1
         try:
             _die_with_parent()
             _answer_one(suite, channel, request)
-            status = ANSWERED
+            os._exit(ANSWERED)
         except BaseException:
             traceback.print_exc()
         finally:
-            os._exit(status)
+            os._exit(1)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
@@ -241,7 +235,7 @@ def _answer_one(suite, channel, request):
 
 
 def _cell(suite, channel, request):
-    """Prepare a benchmark as asv_runner does and hand its timer over to sample(); say why where it was never sampled."""
+    """Prepare a benchmark as asv_runner does and hand its timer over to _sample(), or take its value; else say why not."""
     from asv_runner.benchmarks.mark import SkipNotImplemented
     from asv_runner.discovery import get_benchmark_from_name
 
@@ -267,26 +261,38 @@ def _cell(suite, channel, request):
 
     def sampled(timer, warmup_time=0.0, number=0, **_more):
         warm = WARMUP_SECONDS if benchmark.warmup_time < 0 else warmup_time
-        channel.send(prepared=True)
-        if "warm" not in next(iter(channel), ()):
-            raise End
+        _await_turn(channel)
         block = Block(timer, number, request["slower"])
         _sample(channel, block, warm, lambda: _answer(benchmark, timer, given), request["shared"])
         raise End
 
-    benchmark.run = remember
-    signature = inspect.signature(benchmark.benchmark_timing)
-    # Types of other suites may call it by position or by name.
-    benchmark.benchmark_timing = lambda *a, **k: sampled(**signature.bind(*a, **k).arguments)
+    is_timed = hasattr(benchmark, "benchmark_timing")
+    if is_timed:
+        benchmark.run = remember
+        signature = inspect.signature(benchmark.benchmark_timing)
+        # Types of other suites may call it by position or by name.
+        benchmark.benchmark_timing = lambda *a, **k: sampled(**signature.bind(*a, **k).arguments)
     try:
         if benchmark.do_setup():
             return {"skipped": "the suite skips it"}
+        if not is_timed:
+            _await_turn(channel)
+            value = benchmark.do_run()
+            if not isinstance(value, numbers.Real) or not math.isfinite(value):
+                raise ValueError(f"its value is no finite number: {value!r:.200}")
+            return {"value": float(value)}
         benchmark.do_run()
     except SkipNotImplemented as skip:
         return {"skipped": str(skip) or "the suite skips it"}
     finally:
         benchmark.do_teardown()
     return {"failed": "its type takes its samples by itself, and cannot be sampled in turn"}
+
+
+def _await_turn(channel):
+    channel.send(prepared=True)
+    if "warm" not in next(iter(channel), ()):
+        raise End
 
 
 class Block:
@@ -297,8 +303,8 @@ class Block:
 
     def __call__(self, units):
         """Seconds for so many units."""
-        timeit = self.timer.timeit
-        seconds = sum(timeit(self.number) for _ in range(units)) if self.number else timeit(units)
+        number, timeit = self.number, self.timer.timeit
+        seconds = sum(timeit(number) for _ in range(units)) if number else timeit(units)
         if not (math.isfinite(seconds) and seconds >= 0):
             raise ValueError(f"its clock says {seconds} seconds")
         if self.slower:  # a slow-down on purpose, to see whether it is found
@@ -324,7 +330,8 @@ def _sample(channel, block, warm, answer, shared):
         # The first call may have compiled something: it says nothing of the next.
         more = 10 * units if not seconds else min(10 * units, int(warm / 2 / max(wall / units, 1e-9)))
         units = 1 if calls == 1 else max(units + 1, more)
-    facts = {"calls": max(1, block.number), "threads": _threads(), "cores": _cores(), "shared": shared}
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
+    facts = {"threads": _threads(), "cores": cores, "shared": shared}
     channel.send(ready=True, seconds=seconds / units, wall=wall / units, **facts)
     for request in channel:
         if "units" in request:
@@ -376,10 +383,6 @@ def _threads():
                 if symbol:
                     found[Path(path).name.split("-")[0].split(".")[0]] = getattr(library, symbol)()
     return found
-
-
-def _cores():
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
 
 
 def _last_lines(error):

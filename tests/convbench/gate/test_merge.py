@@ -28,6 +28,10 @@ def rows(count, seed):
         drawn = [[generator.gauss(change, 0.01) for _ in range(n)] for n in (4, 5)]
         rounds = {"first": drawn[0], "confirming": drawn[1] if change else []}
         yield Row("a.time_b", [str(i)], "regressed" if change else "same", 1.0, 1.3, 1.3, [1.2, 1.4], 4, log_ratios=rounds)
+    for change in (0.0, 3.0):
+        values = {"first": [[100.0, 100.0 + change]] * 4, "confirming": [[100.0, 100.0 + change]] * (4 if change else 0)}
+        verdict = "regressed" if change else "same"
+        yield Row("a.mem_b", [str(change)], verdict, 100.0, 100.0 + change, rounds=4, unit="bytes", values=values)
     yield Row("a.time_new", [], "new", reason="works on the head and fails on the base")
 
 
@@ -42,13 +46,14 @@ def written(folder, *contents):
 @pytest.mark.parametrize("count", [1, 2, 4])
 def test_shards_have_the_verdicts_of_one_run_on_the_same_samples(tmp_path, count, seed):
     found = list(rows(23, seed))
-    first = {row.name: row.log_ratios["first"] for row in found if row.log_ratios}
-    again = {row.name: row.log_ratios["confirming"] for row in found if row.log_ratios}
+    sampled = {row.name: row.values or row.log_ratios for row in found if row.rounds}
+    first, again = ({name: of[kind] for name, of in sampled.items()} for kind in ("first", "confirming"))
     expected = judge.decide(first, again)
     merged = merging.merge(written(tmp_path, *(report(f"{k + 1}/{count}", found[k::count]) for k in range(count))))
     assert {row.name: (row.verdict, row.interval) for row in merged.rows if row.name in expected} == {
         name: (finding.verdict, [finding.estimate.low, finding.estimate.high]) for name, finding in expected.items()
     }
+    assert {row.params[0]: row.verdict for row in merged.rows if row.values} == {"0.0": "same", "3.0": "regressed"}
     assert {"regressed", "same", "new"} == {row.verdict for row in merged.rows}
     assert (merged.exit_status, merged.rounds) == (1, 4 * count)
 
@@ -71,7 +76,7 @@ REFUSED = {
     ),
     "another version": ([report("1/2", FEW[:1]), report("2/2", FEW[1:], version="9")], "version is '9'"),
     "a cell twice": ([report("1/2", FEW), report("2/2", FEW[:1])], "a cell is in several"),
-    "an older schema": ([report("1/1", FEW, schema=1)], "its schema is 1, and 2 is read here"),
+    "an older schema": ([report("1/1", FEW, schema=1)], "its schema is 1, and 3 is read here"),
     "no report": ([{}], "no report of a gate: "),
     "a list": ([[]], "no report of a gate: "),
     "cells of another kind": ([report("1/1", []) | {"cells": [{"a": 1}]}], "no report of a gate: "),

@@ -89,7 +89,7 @@ def measured(verdict, ratio, name, **more):
     values = [math.log(ratio)] * 7
     finding = judge.judge({"": values})[""]
     seconds = {"base": [1e-3] * 7, "head": [ratio * 1e-3] * 7}
-    return state(name, verdict=verdict, ratios=values, finding=finding, seconds=seconds, **more)
+    return state(name, verdict=verdict, ratios=values, finding=finding, measured=seconds, **more)
 
 
 def test_rows_are_sorted_worst_first():
@@ -122,7 +122,7 @@ def test_only_the_rounds_that_confirm_decide():
     """The first of a suspected cell are told, and its times are not theirs."""
     suspected = measured("regressed", 1.5, "a.time_a", suspected="regressed")
     suspected.confirming = [math.log(1.2)] * 6
-    suspected.seconds = {"base": [5.0] * 7 + [1.0] * 6, "head": [5.0] * 7 + [1.2] * 6}
+    suspected.measured = {"base": [5.0] * 7 + [1.0] * 6, "head": [5.0] * 7 + [1.2] * 6}
     (found,) = report.rows([suspected], [])
     moved = math.sqrt(1.2 / found.ratio)
     assert (found.before, found.after, found.rounds) == (pytest.approx(moved), pytest.approx(1.2 / moved), 13)
@@ -233,7 +233,7 @@ def test_the_json_has_all_the_fields():
         assert cell["verdict"] in report.ORDER
     assert content["cells"][1]["before"] == 1e-3
     assert content["cells"][1]["interval"] == [1.2, 1.3]
-    assert content["not_timed"][0] == {"benchmark": "a.track_size", "reason": "has no time: its kind is track"}
+    assert content["not_timed"][0] == {"benchmark": "a.Ceiling.time_copy", "reason": "measures the machine, not the code"}
 
 
 def test_what_is_no_number_is_null():
