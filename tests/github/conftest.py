@@ -2,6 +2,13 @@
 
 import pytest
 from comments import GOOD, Github, packed
+from gate_reports import all_valid
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _reports_are_valid():
+    with all_valid():
+        yield
 
 
 @pytest.fixture

@@ -4,6 +4,13 @@ import gate_commits
 import pytest
 from command_line import inside
 from gate_projects import Sample
+from gate_reports import all_valid
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _reports_are_valid():
+    with all_valid():
+        yield
 
 
 @pytest.fixture(scope="session")

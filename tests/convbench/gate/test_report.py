@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import pytest
 import screens
+from gate_reports import SCHEMA, VALIDATOR, valid
 from rich.console import Console
 from shown_reports import EVERYTHING, NASTY, SLOWER, ended
 
@@ -234,6 +235,22 @@ def test_the_json_has_all_the_fields():
     assert content["cells"][1]["before"] == 1e-3
     assert content["cells"][1]["interval"] == [1.2, 1.3]
     assert content["not_timed"][0] == {"benchmark": "a.Ceiling.time_copy", "reason": "measures the machine, not the code"}
+
+
+def test_the_schema_knows_what_a_report_has():
+    """And takes no other: a change of reports is one of the schema, and of its version."""
+    VALIDATOR.check_schema(SCHEMA)
+    cell = SCHEMA["$defs"]["cell"]
+    assert SCHEMA["properties"]["schema"] == {"const": report.SCHEMA}
+    assert cell["properties"]["verdict"] == {"enum": list(report.ORDER)}
+    for one in (SCHEMA, cell):
+        assert sorted(one["required"]) == sorted(one["properties"])
+    content = valid(formats.as_json(EVERYTHING))
+    (first, *_), wrong = content["cells"], {"verdict": "slower", "before": "1 ms", "interval": [1], "more": 1}
+    for key, value in wrong.items():
+        assert not VALIDATOR.is_valid(content | {"cells": [first | {key: value}]}), key
+    for key in content:
+        assert not VALIDATOR.is_valid({name: value for name, value in content.items() if name != key})
 
 
 def test_what_is_no_number_is_null():

@@ -13,6 +13,7 @@ import gate_commits
 import pytest
 from command_line import settings
 from gate_commits import left_behind
+from gate_reports import valid
 
 from convbench.common import interrupts, lock
 from convbench.gate import workers
@@ -65,7 +66,7 @@ def test_stopped(sample, started, tmp_path, number):
     said = (tmp_path / "out").read_text()
     assert "Traceback" not in said
     assert said.count("interrupted: ") == 1
-    report = json.loads(file.read_text())
+    report = valid(json.loads(file.read_text()))
     assert report["exit_status"] == 4
     assert report["error"].startswith("interrupted")
     assert any(cell["rounds"] for cell in report["cells"])
