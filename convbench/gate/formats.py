@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections import Counter
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -18,10 +19,12 @@ from convbench.common import atomic_write, numbers
 from convbench.common.markup import code, escaped
 from convbench.common.terminal import line, one_line
 from convbench.gate.failures import Failure
-from convbench.gate.report import SCHEMA, Kind, Report, Row
+from convbench.gate.report import SCHEMA, Kind, Report, Row, counted
 
 FEW = 3  # cells of one remark that are named
+MAX_ROWS = 60  # of a table, beyond which it lists what has changed, and counts the other cells of each module
 PROPOSED = "proposed by the head, and not accepted"
+STYLES = {"broken": "red", "regressed": "red", "improved": "green"}  # of cells that have changed
 HEADINGS = ("verdict", "cell", "before", "after", "ratio", "interval", "rounds")
 
 
@@ -49,16 +52,18 @@ def show(report: Report, console: Console) -> None:
         grid.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
     notable = [row for row in report.rows if row.verdict != "same" or _beside(row)] or report.rows
     shown = [row for row in notable if row.verdict not in ("skipped", "new", "gone", "not reached")]
-    for row in shown:
-        style = {"broken": "red", "regressed": "red", "improved": "green"}.get(row.verdict)
-        grid.add_row(*map(one_line, _fields(row)), style=style)
-    if shown:
+    listed, modules = _listed(shown)
+    for row in listed:
+        grid.add_row(*map(one_line, _fields(row)), style=STYLES.get(row.verdict))
+    if listed:
         console.print(grid)
+    for module, counts in modules.items():
+        tell(f"{module}: {counts}")
     for remark, names in _grouped(notable).items():
         tell(f"{names}: {remark}")
     for name, reason in report.listed:
         tell(f"{name} {reason}")
-    for row in shown:
+    for row in listed:
         if row.verdict in ("regressed", "ambiguous", "broken"):
             tell(f"again: {again(report, row)}", is_command=True)
     for acceptance in report.proposed:
@@ -68,6 +73,17 @@ def show(report: Report, console: Console) -> None:
     if report.failure:
         tell(report.failure.message)
     tell(report.summary)
+
+
+def _listed(found: list[Row]) -> tuple[list[Row], dict[str, str]]:
+    """The rows of a table, and how many of the other cells of each module have which verdict."""
+    if len(found) <= MAX_ROWS:
+        return found, {}
+    modules: dict[str, Counter] = {}
+    for row in found:
+        if row.verdict not in STYLES:
+            modules.setdefault(row.module, Counter())[row.verdict] += 1
+    return [row for row in found if row.verdict in STYLES], {module: counted(modules[module]) for module in sorted(modules)}
 
 
 def _no_proposal(report: Report) -> str:
@@ -161,7 +177,7 @@ def as_markdown(report: Report) -> str:
     if notable:
         parts.append(_table(notable))
         parts.append("\n".join(f"* {code(names)}: {escaped(text)}" for text, names in _grouped(notable).items()))
-        found = [row for row in notable if row.verdict in ("regressed", "ambiguous", "broken")]
+        found = [row for row in _listed(notable)[0] if row.verdict in ("regressed", "ambiguous", "broken")]
         if found:
             repeated = "\n".join(line(again(report, row)) for row in found)  # none of which can end the block of code
             parts.append(f"To repeat a finding:\n\n```\n{repeated}\n```")
@@ -179,11 +195,14 @@ def as_markdown(report: Report) -> str:
 
 
 def _table(found: list[Row]) -> str:
+    listed, modules = _listed(found)
     lines = []
-    for row in found:
+    for row in listed:
         verdict, name, *numbers = map(escaped, _fields(row))
         lines.append([verdict, f"<code>{name}</code>", *numbers])
-    return tabulate(lines, HEADINGS, tablefmt="github", disable_numparse=True)
+    table = tabulate(lines, HEADINGS, tablefmt="github", disable_numparse=True) if lines else ""
+    grouped = "\n".join(f"* {code(module)}: {counts}" for module, counts in modules.items())
+    return "\n\n".join(filter(None, (table, grouped)))
 
 
 def write(path: Path, text: str) -> None:

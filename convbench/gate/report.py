@@ -79,6 +79,12 @@ class Row:
     def name(self) -> str:
         return spelling((self.benchmark, tuple(self.params)))
 
+    @property
+    def module(self) -> str:
+        """The suite's module: what stands before the function, without a class, which begins with a capital."""
+        *module, _ = self.benchmark.split(".")
+        return ".".join(module[:-1] if module[1:] and module[-1][:1].isupper() else module) or self.benchmark
+
 
 @dataclass(frozen=True)
 class Report:
@@ -146,13 +152,17 @@ class Report:
     @property
     def summary(self) -> str:
         """One line: what was found, in how long, and what it means."""
-        order = ("accepted", *ORDER)
-        found = ", ".join(f"{self.counts[verdict]} {verdict}" for verdict in order if self.counts[verdict]) or "no cell"
+        found = counted(self.counts) or "no cell"
         status = self.exit_status
         meaning = MEANING[status]
         if self.failure and status == self.failure.exit_code:
             meaning = f"{meaning.partition(':')[0]}: {self.failure.message.partition(':')[0]}"
         return f"{found}; {self.rounds} rounds in {self.seconds:.0f} s. The gate {meaning}."
+
+
+def counted(counts: Counter) -> str:
+    """How many cells have which verdict, worst first."""
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in ("accepted", *ORDER) if counts[verdict])
 
 
 def in_order(found: Sequence[Row]) -> list[Row]:

@@ -203,6 +203,54 @@ def test_markdown_of_names_with_ticks(name):
     assert len({line.replace("\\|", "").count("|") for line in text.splitlines() if line.startswith("|")}) == 1
 
 
+MANY = [
+    *(
+        Row(f"{module}.Class.time_it", [str(n)], "ambiguous", 1.0, 1.0, 1.0, [0.9, 1.1], 40)
+        for module in "ba"
+        for n in range(30)
+    ),
+    Row("c.sub.time_it", [], "not measured", reason="fails on both sides: OSError"),
+    Row("c.sub.time_slow", [], "regressed", **SLOWER),
+]
+
+
+@pytest.mark.parametrize("rendered", [terminal, formats.as_markdown])
+def test_over_60_rows_are_counted_by_module_and_changes_are_listed_first(rendered):
+    text = rendered(ended(*MANY)).replace("<code>", "").replace("</code>", "").replace("* ", "").replace("&#95;", "_")
+    assert re.findall(r"^([abc][.\w]*: \d+ .*)$", text, re.MULTILINE) == [
+        *("a: 30 ambiguous", "b: 30 ambiguous", "c.sub: 1 not measured"),
+    ]
+    assert text.index("c.sub.time_slow") < text.index("a: 30")
+    assert "Class" not in text
+    assert "fails on both sides: OSError" in text
+    assert text.count("convbench gate 0123456789") == 1
+    few = rendered(ended(*MANY[2:]))
+    assert few.count("Class") >= 58
+    assert ": 30 ambiguous" not in few
+    assert len(formats.as_json(ended(*MANY))["cells"]) == 62
+
+
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [
+        ("a.time_b", "a"),
+        ("a.b.time_c", "a.b"),
+        ("a.B.time_c", "a"),
+        ("B.time_c", "B"),
+        ("a.b.C.time_d", "a.b"),
+        ("odd", "odd"),
+    ],
+)
+def test_the_module_of_a_benchmark(name, module):
+    assert Row(name, [], "same").module == module
+
+
+def test_many_that_are_the_same():
+    same = [Row("a.time_same", [str(n)], "same", 1.0, 1.0, 1.0, [0.99, 1.01], 6) for n in range(700)]
+    assert "\na: 700 same\n" in terminal(ended(*same))
+    assert len(formats.as_markdown(ended(*same))) < 500
+
+
 def test_markdown_of_nothing():
     assert "no cell" in formats.as_markdown(ended(**STOPPED))
     assert "interrupted: by hand" in formats.as_markdown(ended(**STOPPED))
