@@ -71,6 +71,15 @@ def ratio(value: float, spread: float | None = None) -> str:
     return f"{significant(value, min(2, digits(spread)))}x"
 
 
+def duration(seconds: float) -> str:
+    """An estimate to the second below a minute, to ten seconds below an hour: "45 s", "6 min 20 s", "2 h 10 min"."""
+    if seconds < 60:
+        return f"{max(1, round(seconds))} s"
+    step, small, large = (10, "s", "min") if seconds < 3600 else (600, "min", "h")
+    whole, rest = divmod(round(seconds / step) * step // (step // 10), 60)
+    return f"{whole} {large} {rest} {small}"
+
+
 def minutes(seconds: float) -> str:
     """An estimated duration in seconds or minutes."""
     if seconds < 90:

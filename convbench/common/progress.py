@@ -1,9 +1,37 @@
-"""Progress bars, shown only on terminals and removed when the work is done."""
+"""Progress bars, removed when the work is done; where the output is no terminal, lines instead of them or nothing."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import threading
+import time
+from collections.abc import Callable, Iterator
+
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+SILENT_SECONDS = 9.0  # after which a line says what is being done, where the output is no terminal
+
+
+@contextlib.contextmanager
+def told(console: Console, description: str, total: float | None = None) -> Iterator[Callable[..., None]]:
+    """A bar, or a line now and then where the output is no terminal. Yields what changes its description or completed."""
+    start, ended = time.monotonic(), threading.Event()
+    with _bar(console, TimeElapsedColumn()) as shown:
+        task = shown.add_task(description, total=total)
+
+        def tell() -> None:
+            while not ended.wait(SILENT_SECONDS):
+                said = f"{shown.tasks[task].description}, {time.monotonic() - start:.0f} s"
+                console.print(said, highlight=False, markup=False)
+
+        if not console.is_terminal:
+            threading.Thread(target=tell, daemon=True).start()
+        try:
+            yield functools.partial(shown.update, task)
+        finally:
+            ended.set()
 
 
 def bar(console: Console) -> Progress:

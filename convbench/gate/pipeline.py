@@ -165,22 +165,24 @@ def prepare(project: Project, sides: dict[str, str], request: Request, console: 
     if request.kind is Kind.INSTALLED:
         built = installed.ready(project, sides, work, request.wanted.launch_method)
     else:
-        built = build.build(project, sides, work, request.wanted)
-    suite = discover.discover(built, work, request.selection, project.conf, request.shard)
-    if suite.cells:
-        console.print(f"{len(suite.cells)} cells, measured in turn in rounds of fresh processes", highlight=False)
-    return built, suite
+        with progress.told(console, "building"):
+            built = build.build(project, sides, work, request.wanted)
+    with progress.told(console, "listing the benchmarks and running setup_cache"):
+        return built, discover.discover(built, work, request.selection, project.conf, request.shard)
 
 
 def rounds(sampling: Sampling, work: Path, console: Console) -> Iterator[None]:
-    """Sample to the end, with a bar; yields after every round and at the end."""
-    done = 0
-    with progress.bar(console) as bar:
-        task = bar.add_task("round 1", total=len(sampling.states))
+    """Tell how long it takes and sample to the end, with bars; yields after every round and at the end."""
+    done, total = 0, len(sampling.states)
+    with progress.told(console, "one call of each cell", total) as update:
+        for count, _ in enumerate(sampling.estimate(work), 1):
+            update(completed=count)
+    console.print(sampling.expectation, highlight=False)
+    with progress.told(console, "round 1", total) as update:
         for _ in sampling.run(work):
             left = "" if sampling.budget is None else f", at most {numbers.minutes(max(0.0, sampling.left()))} left"
-            decided = f"{sampling.settled} of {len(sampling.states)} decided{left}"
-            bar.update(task, completed=sampling.settled, description=f"round {sampling.rounds + 1}, {decided}")
+            decided = f"{sampling.settled} of {total} decided{left}"
+            update(completed=sampling.settled, description=f"round {sampling.rounds + 1}, {decided}")
             if sampling.rounds > done:
                 done = sampling.rounds
                 yield

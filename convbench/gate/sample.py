@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import math
 import random
 import time
@@ -12,7 +14,7 @@ from statistics import median
 
 import numpy as np
 
-from convbench.common import load
+from convbench.common import load, numbers
 from convbench.gate import answers, judge
 from convbench.gate.build import SIDES, Built
 from convbench.gate.discover import Suite
@@ -22,6 +24,8 @@ from convbench.gate.workers import Lost, Sampled, TimedCell, Workers
 MAX_ROUNDS = 40  # of a cell, whatever the time: what is undecided then stays so
 OPENING_SHARE = 1 / (judge.MIN_ROUNDS + 1)  # of the time left, for the first round of as many cells as that is enough for
 USUAL_ROUNDS = 15  # of all cells, which the time is enough for without a budget; half of them are hardly ever needed
+EXPECTED_ROUNDS = 1.5 * judge.MIN_ROUNDS  # of all cells, where hardly any has changed
+ESTIMATE_SHARE = 0.1  # of a budget, for the estimate
 MAX_FAILURES = 2  # rounds in which a cell may fail before it is given up: a neighbour on the machine may have killed it once
 
 
@@ -124,7 +128,8 @@ class CellState:
 class Sampling:
     """The measurement of a suite's cells while it runs.
 
-    budget: seconds, None for those of USUAL_ROUNDS. slower: the share by which a cell of the head is slowed down on purpose.
+    budget: seconds, None for those of USUAL_ROUNDS. costs: by cell, the seconds of a round, as estimated; starting: those
+    of its workers' start. slower: the share by which a cell of the head is slowed down on purpose.
     """
 
     built: dict[str, Built]
@@ -135,6 +140,8 @@ class Sampling:
     rounds: int = 0
     shortest_round: float = 0.0
     started: float = 0.0
+    starting: float = 0.0
+    costs: dict[str, float] = field(default_factory=dict)
     states: dict[str, CellState] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -144,12 +151,12 @@ class Sampling:
         for side, reasons in self.suite.broken.items():
             for name in reasons.keys() & self.states.keys():
                 self.states[name].failures[side] = [reasons[name]] * MAX_FAILURES
+        self._settle()
 
     def run(self, work: Path) -> Iterator[None]:
         """Measure in a folder; yields whenever a cell has been sampled, and at the end of every round."""
         generator = random.Random(self.seed)
-        self.started = time.monotonic()
-        self._settle()
+        self.started = self.started or time.monotonic()
         while due := self._due():
             begun = time.monotonic()
             yield from self._round(due, generator, work)
@@ -157,9 +164,53 @@ class Sampling:
             self.rounds += 1
             self._settle()
             if self.budget is None:
-                self.budget = USUAL_ROUNDS * (time.monotonic() - self.started)
+                self.budget = time.monotonic() - self.started + (USUAL_ROUNDS - 1) * self.shortest_round
             yield
         self._finish()
+
+    def estimate(self, work: Path) -> Iterator[None]:
+        """Call each cell before the rounds, to know what they cost; yields after each. What fails or is skipped counts."""
+        generator = random.Random(self.seed)
+        self.started = time.monotonic()
+        until = self.started + ESTIMATE_SHARE * self.left()
+        due = [state for state in self.states.values() if state.verdict is None]
+        for count in sorted({state.cell.cores for state in due}):
+            group = [state for state in due if state.cell.cores == count]
+            with Workers(self.built, _last_cores(count), generator) as workers:
+                begun = time.monotonic()
+                with contextlib.suppress(Lost):  # which the first cell tells that needs them
+                    workers.start()
+                self.starting += time.monotonic() - begun
+                for state in generator.sample(group, len(group)):
+                    begun = time.monotonic()
+                    if begun < until or not self.costs:
+                        found = self._sample(workers, state, work, once=True)
+                        self.costs[state.cell.name] = time.monotonic() - begun + found.planned
+                        if found.failed or found.skipped:
+                            state.add(found)
+                    yield
+
+    @property
+    def expectation(self) -> str:
+        """How long all cells take, and how many of them the budget reaches, as estimated."""
+        open_states = [state for state in self.states.values() if state.verdict is None]
+        seconds = EXPECTED_ROUNDS * (self.starting + sum(map(self._cost, open_states)))
+        said = f"{len(self.states)} cells, about {numbers.duration(seconds)}"
+        if self.budget is None:
+            return said
+        reached = len(self._affordable(open_states, 1 / judge.MIN_ROUNDS))
+        return f"{said}; --budget reaches {'all' if reached == len(open_states) else f'about {reached}'} of them"
+
+    def _cost(self, state: CellState) -> float:
+        """Seconds of a round of a cell: of one that was not estimated, the mean of the others."""
+        return self.costs.get(state.cell.name, sum(self.costs.values()) / max(1, len(self.costs)))
+
+    def _affordable(self, states: list[CellState], share: float) -> list[CellState]:
+        """As many cells as one round of takes a share of the time left, the cheapest first, and one at least."""
+        ordered = sorted(states, key=self._cost)
+        costs = itertools.accumulate(map(self._cost, ordered))
+        time_left = share * self.left()
+        return ordered[: max(1, sum(cost <= time_left for cost in costs))]
 
     @property
     def settled(self) -> int:
@@ -178,7 +229,8 @@ class Sampling:
         """The cells of the next round: those that were begun, then others, and at last those that stay undecided."""
         due = [state for state in self.states.values() if self._is_due(state)]
         has_time = self.left() > judge.MIN_ROUNDS * self.shortest_round
-        return [s for s in due if s.is_open] or [s for s in due if not s.rounds and has_time] or [s for s in due if s.rounds]
+        fresh = self._affordable([state for state in due if not state.rounds], OPENING_SHARE) if has_time else []
+        return [s for s in due if s.is_open] or fresh or [s for s in due if s.rounds]
 
     def _round(self, due: list[CellState], generator: random.Random, work: Path) -> Iterator[None]:
         """Sample each of the cells once, in workers that those of one number of cores share.
@@ -196,10 +248,10 @@ class Sampling:
                         state.add(self._sample(workers, state, work))
                     yield
 
-    def _sample(self, workers: Workers, state: CellState, work: Path) -> Sampled:
-        keep = None if state.answer or state.ratios else work
+    def _sample(self, workers: Workers, state: CellState, work: Path, once: bool = False) -> Sampled:
+        keep = None if state.answer or state.ratios or once else work
         try:
-            return workers.sample(state.cell, self.slower(state.cell), keep)
+            return workers.sample(state.cell, self.slower(state.cell), keep, once)
         except Lost as lost:
             return Sampled(failed=dict.fromkeys(SIDES, Reason(str(lost))))
 

@@ -81,6 +81,7 @@ class Sampled:
 
     By side, measured: seconds of a call, a list of blocks; or one value. answers: the array that the benchmark returned, if
     it is one. failed, skipped: why it was not sampled. notes: what a reader of the times has to know.
+    planned: the seconds that blocks would have taken where there were none.
     """
 
     measured: dict[str, list[float]] = field(default_factory=dict)
@@ -88,6 +89,7 @@ class Sampled:
     failed: dict[str, Reason] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    planned: float = 0.0
 
 
 def environment(built: Built, cores: int, seed: int) -> dict[str, str]:
@@ -220,11 +222,11 @@ class Workers:
                 self.close()
                 raise Lost(f"the suite does not start with the code of the {side}: {lost}") from None
 
-    def sample(self, cell: TimedCell, slower: float, keep: Path | None) -> Sampled:
+    def sample(self, cell: TimedCell, slower: float, keep: Path | None, once: bool = False) -> Sampled:
         """Sample a cell on both sides in turn, if both are ready. Raises Lost where a worker does not start.
 
         slower: the share by which the head's blocks are made slower, and its values larger, on purpose. keep: the folder for
-        answers, None for none.
+        answers, None for none. once: no blocks are timed, it is only called and planned.
         """
         if not self.running:
             self.start()
@@ -249,7 +251,10 @@ class Workers:
                     waiting.discard(side)
                 if "value" in answer:
                     found.measured[side] = [answer["value"] + abs(answer["value"]) * (slower if side == "head" else 0.0)]
-        if len(ready) == 2:
+        if len(ready) == 2 and once:
+            units, count, wall = _plan(cell, ready)
+            found.planned = 2 * units * count * wall
+        elif len(ready) == 2:
             self._alternate(cell, ready, found)
             if keep and not found.failed:
                 self._keep_answers(cell, keep, found)
@@ -283,12 +288,7 @@ class Workers:
 
     def _alternate(self, cell: TimedCell, ready: dict[str, dict[str, Any]], found: Sampled) -> None:
         """Time blocks of both workers in turn, in random order, back to back."""
-        # Long enough for the clock, of as many calls on one side as on the other, and not for ever where the time
-        # that is not counted (a setup before each call) is far longer than the time that is.
-        units = max(math.ceil(BLOCK_SHARE * cell.sample_time / answer["seconds"]) for answer in ready.values())
-        wall = max(1e-9, *(answer["wall"] for answer in ready.values()))
-        units = max(1, min(units, int(max(2 * cell.sample_time, 0.02) / wall)))
-        count = max(MIN_BLOCKS, min(MAX_BLOCKS, int(LONG_SECONDS / (2 * units * wall))))
+        units, count, wall = _plan(cell, ready)
         while not self._blocks(cell, units, count, found):
             units *= 2
             if units * wall > MAX_STANDING_SECONDS:
@@ -321,6 +321,18 @@ class Workers:
                 found.answers[side] = Answer(kind, shape, file)
             if "lost" in answer:
                 found.notes.append(f"answers are not compared: {answer['lost']}")
+
+
+def _plan(cell: TimedCell, ready: Mapping[str, dict[str, Any]]) -> tuple[int, int, float]:
+    """The units of a block, the number of blocks a side, and the seconds of a unit.
+
+    Long enough for the clock, of as many calls on one side as on the other, and not for ever where the time that is not
+    counted (a setup before each call) is far longer than the time that is.
+    """
+    units = max(math.ceil(BLOCK_SHARE * cell.sample_time / answer["seconds"]) for answer in ready.values())
+    wall = max(1e-9, *(answer["wall"] for answer in ready.values()))
+    units = max(1, min(units, int(max(2 * cell.sample_time, 0.02) / wall)))
+    return units, max(MIN_BLOCKS, min(MAX_BLOCKS, int(LONG_SECONDS / (2 * units * wall)))), wall
 
 
 def _notes(answer: dict[str, Any], cores: int) -> list[str]:

@@ -255,6 +255,14 @@ def test_percent_reads_back(share):
         assert abs(float(figure) - 100 * share) <= (0.0501 if "." in figure else 0.501)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0, "1 s"), (44.6, "45 s"), (61, "1 min 0 s"), (377, "6 min 20 s"), (3500, "58 min 20 s"), (7700, "2 h 10 min")],
+)
+def test_durations(seconds, said):
+    assert figures.duration(seconds) == said
+
+
 @given(numbers, spreads)
 def test_ratio_has_two_digits_at_most(value, spread):
     text = figures.ratio(value, spread)

@@ -1,6 +1,7 @@
 """Cells of both sides are matched by their parameters, and each has a process and a folder of its own."""
 
 import json
+import re
 from collections import Counter
 
 import pytest
@@ -146,7 +147,8 @@ time_default.sample_time = Exact.sample_time = Files.sample_time = Cached.sample
 
 @pytest.mark.parametrize("launch_method", ["forkserver", "spawn"])
 def test_no_benchmark_sees_what_another_has_left(gate, launch_method):
-    report, _ = gate("MODE, LONG = 'default', 100", "MODE, LONG = 'default', 300", MODES, launch_method=launch_method)
+    versions = ("MODE, LONG = 'default', 100", "MODE, LONG = 'default', 300")
+    report, _ = gate(*versions, MODES, "--budget", "2", launch_method=launch_method)
     found = verdicts(report)
     assert found.pop("b.time_default") == "regressed"
     assert set(found.values()) == {"same"}
@@ -190,7 +192,7 @@ def test_arrays_of_4_mb_lie_alike_on_both_sides_in_every_cell(gate, tmp_path, mo
     monkeypatch.setattr(sampling, "MAX_ROUNDS", judge.MIN_ROUNDS)
     gate("", "", WHERE, "--budget", "3", launch_method=launch_method)
     base, head = ((tmp_path / side).read_text().split() for side in ("base", "head"))
-    assert len(base) == 10 * judge.MIN_ROUNDS
+    assert len(base) == 10 * (judge.MIN_ROUNDS + 1)  # and the call before the rounds
     assert base == head
     assert len(set(base)) >= judge.MIN_ROUNDS - 1
 
@@ -230,8 +232,10 @@ def test_a_short_budget_is_enough_for_some_cells_and_the_others_are_not_reached(
     assert set(counts) == {"same", "not reached"}, said
     assert counts["same"] >= 3
     assert report["exit_status"] == status
-    assert f"not reached: {counts['not reached']} of 20 cells" in said.splitlines()[2]
+    (first,) = [line for line in said.splitlines() if line.startswith("base ")]
+    assert first.endswith(f"not reached: {counts['not reached']} of 20 cells")
     assert "give more with --budget" in said
+    assert re.search(r"^20 cells, about \d+ .*; --budget reaches about \d+ of them$", said, re.MULTILINE)
 
 
 def test_where_setup_cache_fails_on_both_sides_nothing_is_new(gate):

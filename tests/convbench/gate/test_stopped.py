@@ -75,6 +75,21 @@ def test_stopped(sample, started, tmp_path, number):
 
 
 @pytest.mark.slow
+def test_stopped_before_the_first_round_has_ended(sample, started, tmp_path):
+    """What was listed is in the report."""
+    file, out, pair = tmp_path / "report.json", tmp_path / "out", [sample.commits[name] for name in ("base", "twin")]
+    process = started(lambda: "cells, about" in out.read_text(), *pair, "--bench", "Unsteady|time_plain", "--json", file)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 4
+    report = valid(json.loads(file.read_text()))
+    assert report["error"].startswith("interrupted")
+    assert {(cell["verdict"], cell["reason"]) for cell in report["cells"]} == {("not measured", "it was not finished")}
+    assert len(report["cells"]) == 61
+    assert "unsteady: 60 not measured" in out.read_text()
+    assert left_behind(sample.folder) == []
+
+
+@pytest.mark.slow
 def test_a_self_test_that_is_stopped(sample, started, tmp_path):
     out = tmp_path / "out"
     asked = ("--self-test", "--bench", r"time_plain|Unsteady.*\([1-3]\)$", "--budget", "0.05")
