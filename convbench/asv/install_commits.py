@@ -7,9 +7,12 @@ finds in os.environ, and can only be stopped by ending it.
 from __future__ import annotations
 
 import copy
+import importlib
 import json
+import os
 import shutil
 import sys
+import traceback
 from pathlib import Path
 
 from asv import environment, repo
@@ -19,8 +22,9 @@ from asv.util import ProcessError, UserError, iter_subclasses
 from convbench.asv import git
 from convbench.asv.build_commit import last_words, load
 
-# By kind of environment, the programs of which asv needs one.
-PROGRAMS = {"conda": ("conda",), "mamba": ("mamba", "conda"), "rattler": ("conda",), "uv": ("uv",)}
+# By kind of environment, the program that asv calls for it.
+PROGRAMS = {"conda": "conda", "uv": "uv"}
+PACKAGES = {"rattler": "py-rattler"}  # by module, where a package is called otherwise
 
 
 def main(question: dict) -> None:
@@ -100,16 +104,29 @@ def _refused(conf, wanted: list[str], found: list) -> str | None:
             "existing environments install nothing, so that both sides would be the same: choose another with --environment, "
             "or compare two installs with --installed"
         )
-    if kind in PROGRAMS and not any(map(shutil.which, PROGRAMS[kind])):
-        program = PROGRAMS[kind][0]
-        return f"environments of {kind} need {program}, which is not installed: install it, or --environment virtualenv"
+    if tool := _missing(kind):
+        return f"environments of {kind} need {tool}, which is not installed: install it, or --environment virtualenv"
     if found:
         return None
     known = sorted({one.tool_name for one in iter_subclasses(environment.Environment) if one.tool_name})
     if kind not in known:
-        return f"asv knows no environments of {kind}: choose one of {', '.join(known)} with --environment"
+        usable = ", ".join(one for one in known if one != "existing" and not _missing(one))
+        return f"asv knows no environments of {kind}: choose one of {usable} with --environment"
     versions = ", ".join(one.partition(":")[2] for one in wanted if ":" in one) or ", ".join(conf.pythons)
     return f"asv found no Python {versions} for environments of {kind}: install it, or choose another with --python"
+
+
+def _missing(kind: str) -> str | None:
+    """What asv needs for a kind of environment and does not find: a program, or a package beside itself."""
+    program = PROGRAMS.get(kind)
+    if program and not os.environ.get(f"{program.upper()}_EXE") and not shutil.which(program):  # asv asks for CONDA_EXE, too
+        return program
+    try:
+        importlib.import_module(f"asv.plugins.{kind}")
+    except ModuleNotFoundError as error:
+        if error.name and not error.name.startswith("asv.plugins."):
+            return f"the package {PACKAGES.get(error.name, error.name)} beside asv"
+    return None
 
 
 def _build(conf, here, repository, commit: str) -> list[str]:
@@ -136,11 +153,13 @@ def _wheels(here, commit: str) -> list[str]:
 if __name__ == "__main__":
     try:
         main(json.loads(sys.argv[1]))
-    except (UserError, environment.EnvironmentUnavailable) as error:
-        outcome = Path(json.loads(sys.argv[1])["outcome"])
-        known = json.loads(outcome.read_text(encoding="utf-8")) if outcome.is_file() else {}
-        outcome.write_text(json.dumps({**known, "reason": " ".join(str(error).split())}), encoding="utf-8")
-        sys.exit(1)
     except ProcessError as error:  # its own words are the last that the log has, not ours
         print("\n".join(last_words(error)))
         sys.exit(f"status {error.retcode} of {' '.join(error.args)}")
+    except (Exception, environment.EnvironmentUnavailable) as error:
+        traceback.print_exc()
+        words = "" if isinstance(error, (UserError, environment.EnvironmentUnavailable)) else f"{type(error).__name__}: "
+        outcome = Path(json.loads(sys.argv[1])["outcome"])
+        known = json.loads(outcome.read_text(encoding="utf-8")) if outcome.is_file() else {}
+        outcome.write_text(json.dumps({**known, "reason": words + " ".join(str(error).split())}), encoding="utf-8")
+        sys.exit(1)

@@ -1,10 +1,13 @@
 """In which environment a gate measures, and what it says where none can be made. Nothing is built here."""
 
 import json
+import subprocess
+import sys
 
+import environment_tools
 import pytest
 from command_line import inside
-from gate_projects import Sample
+from gate_projects import FAST, PACKAGE, SLOW, SUITE, Sample
 
 from convbench.asv import project
 from convbench.gate import build
@@ -35,10 +38,11 @@ def refused(folder, *wanted, **settings):
             {"environment_type": None, "pythons": ["3.11"]},
             "asv finds no environment (Environment type must be specified): choose",
         ),
-        (["nowhere"], {}, "asv knows no environments of nowhere: choose one of conda, "),
+        (["nowhere"], {}, "asv knows no environments of nowhere: choose one of virtualenv with --environment"),
         (["conda"], {}, "environments of conda need conda, which is not installed: install it, or --environment virtualenv"),
-        ([], {"environment_type": "mamba"}, "environments of mamba need mamba, which is not installed"),
-        ([], {"environment_type": "rattler"}, "environments of rattler need "),
+        ([], {"environment_type": "uv"}, "environments of uv need uv, which is not installed"),
+        (["rattler:3.11"], {}, "environments of rattler need the package py-rattler beside asv, which is not installed"),
+        ([], {"environment_type": "mamba"}, "asv knows no environments of mamba: choose one of virtualenv with "),
         ([], {"environment_type": "existing"}, "existing environments install nothing, so that both sides would be the same"),
         (["existing:same"], {}, "existing environments install nothing"),
     ],
@@ -47,6 +51,43 @@ def refused(folder, *wanted, **settings):
 def test_where_there_is_none_one_sentence_says_what_to_do(tmp_path, monkeypatch, wanted, settings, said):
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     assert said in refused(tmp_path, *wanted, **settings)
+
+
+@pytest.fixture
+def tools(tmp_path, monkeypatch):
+    """By kind of environment, what puts its tool where asv looks for it."""
+    (folder := tmp_path / "tools").mkdir()
+
+    def installed_uv():
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", folder, "uv"]
+        if subprocess.run(command, capture_output=True, check=False).returncode:
+            pytest.skip("uv cannot be installed from a package index")
+        monkeypatch.setenv("PATH", f"{folder}/bin:/usr/bin:/bin")
+
+    def stub_of_conda():
+        monkeypatch.setenv("CONDA_EXE", str(environment_tools.conda(folder)))
+        monkeypatch.setenv("PATH", "/usr/bin:/bin")
+
+    def stub_of_rattler():
+        environment_tools.rattler(folder)
+        monkeypatch.setenv("PYTHONPATH", str(folder))
+
+    return {"uv": installed_uv, "conda": stub_of_conda, "rattler": stub_of_rattler}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["uv", "conda", "rattler"])
+def test_with_its_tool_an_environment_is_made_and_measured_in(tmp_path, tools, package_index, kind):
+    tools[kind]()
+    made = Sample(tmp_path / "project")
+    conf = json.loads((made.folder / "asv.conf.json").read_text()) | {"environment_type": kind}
+    files = {"asv.conf.json": json.dumps(conf), "benchmarks/b.py": SUITE, "sample/__init__.py": PACKAGE.format(FAST)}
+    base = made.commit(files)
+    made.commit({"sample/__init__.py": PACKAGE.format(SLOW)})
+    done = inside(made.folder, "gate", base, "HEAD", "--json", str(tmp_path / "a.json"), "--budget", "0.3")
+    report = json.loads((tmp_path / "a.json").read_text())
+    assert [cell["verdict"] for cell in report["cells"]] == ["regressed"], done.stdout + done.stderr
+    assert report["environment"].startswith(f"{kind}-py")
 
 
 @pytest.mark.slow
