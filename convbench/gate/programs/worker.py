@@ -31,6 +31,7 @@ import os
 import pickle
 import pkgutil
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -45,6 +46,7 @@ MAX_STANDING_SECONDS = 5  # of calls for which a coarse clock may say 0
 WARMUP_SECONDS = 0.01  # of calls before the first block, for benchmarks that do not say how long
 MAX_ANSWER_BYTES = 32 << 20  # of an array that is kept for comparison
 MAX_TRACE = 4000  # characters of a traceback, from its end
+ADDRESS = re.compile(r" at 0x[\da-fA-F]+(?=>)")  # in a repr
 ADDR_NO_RANDOMIZE = 0x0040000  # of sys/personality.h
 MAX_SHIFT_PAGES = 1024  # two huge ones, so that every place in one is as likely
 
@@ -58,7 +60,9 @@ POOLS = {
 
 def main(verb, suite, *rest):
     from asv_runner._aux import update_sys_path
+    from asv_runner.benchmarks import _base
 
+    _base._repr_no_address = lambda value: ADDRESS.sub("", repr(value))  # its own leaves those of what lies within
     update_sys_path(suite)
     if verb == "list":
         _list(suite, *rest)

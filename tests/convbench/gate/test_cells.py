@@ -87,6 +87,21 @@ def test_parameters_in_the_order_of_a_set_are_not_judged(gate):
     assert report["exit_status"] == 4
 
 
+def test_parameters_that_show_an_address_are_matched_without_it(gate):
+    """Those that then look alike pair by order."""
+    report, said = gate(
+        "CALLS = [(lambda: spin(100),), (lambda: spin(200),)]",
+        "CALLS = [(lambda: spin(100),), (lambda: spin(600),)]",
+        "import sample\n\n\nclass Held:\n    params = [[*sample.CALLS, [sample.spin]]]\n    sample_time = 0.002\n\n"
+        "    def time_it(self, held):\n        held[0]() if type(held) is tuple else held[0](100)\n",
+    )
+    assert verdicts(report) == {
+        "(<function <lambda>>,) (0)": "same",
+        "(<function <lambda>>,) (1)": "regressed",
+        "[<function spin>]": "same",
+    }, said
+
+
 def test_parameters_that_change_with_the_process_are_not_timed_under_another_name(gate, monkeypatch):
     """The two listings agree, and the worker prepares something else."""
     report, _ = gate(
