@@ -58,7 +58,7 @@ class Project:
         except click.ClickException as error:
             if not error.message.endswith("failed: "):  # git said why: no repository, or no git
                 raise
-            raise click.ClickException(f"git knows no commit {name!r} in {self.source}{self._shallow()}") from None
+            raise click.ClickException(f"git knows no commit {name!r} in {self.source}{self.shallow_words}") from None
 
     def merge_base(self, one: str, other: str) -> str:
         """The newest commit that both come from. Raises ClickException if there is none."""
@@ -67,7 +67,7 @@ class Project:
         except click.ClickException as error:
             if not error.message.endswith("failed: "):
                 raise
-            raise click.ClickException(f"{one[:10]} and {other[:10]} have no commit in common{self._shallow()}") from None
+            raise click.ClickException(f"{one[:10]} and {other[:10]} have no commit in common{self.shallow_words}") from None
 
     def git(self, *command: str) -> str:
         """Run git on the repository that is measured and return what it printed. Raises ClickException with git's own words.
@@ -121,7 +121,8 @@ class Project:
         top = None if self.is_mirror else Path(self.git("rev-parse", "--show-toplevel"))
         return checkout / path.relative_to(top) if top and path.is_relative_to(top) else path
 
-    def _shallow(self) -> str:
+    @property
+    def shallow_words(self) -> str:
         """What to do where history may be missing, to end a sentence with."""
         if not self.is_shallow:
             return ""

@@ -81,13 +81,19 @@ def _first_branch(project: Project) -> str:
         # A checkout of a pull request has the branch as the remote's alone.
         if found := _known(project, name) or _known(project, f"origin/{name}"):
             return found
-        raise Usage(f"git knows no branch {name}, the first in {project.file.name}: give the base, as convbench gate BASE")
+        raise Usage(
+            f"git knows no branch {name}, the first in {project.file.name}: give the base, as convbench gate BASE"
+            f"{project.shallow_words}"
+        )
     if found := _known(project, "origin/HEAD"):
         return found
     known = [found for name in ("main", "master") if (found := _known(project, name) or _known(project, f"origin/{name}"))]
     if len(known) == 1:
         return known[0]
-    raise Usage(f"{project.file.name} has no branches, and git no default branch: give the base, as convbench gate BASE")
+    raise Usage(
+        f"{project.file.name} has no branches, and git no default branch: give the base, as convbench gate BASE"
+        f"{project.shallow_words}"
+    )
 
 
 def _known(project: Project, name: str) -> str | None:

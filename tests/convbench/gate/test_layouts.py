@@ -179,11 +179,19 @@ def test_a_shallow_clone_says_so(tmp_path):
     newest = commit(laid.top, "new")
     there = clone(laid, tmp_path / "clone", "--depth", "1", "--no-single-branch")
     git(there.root, "checkout", "--quiet", "-b", "topic", "origin/topic")
+    assert resolve.commits(there, "origin/main", None) == {"base": newest, "head": laid.head}
     with pytest.raises(resolve.Usage, match="no commit in common; this clone is shallow: fetch more history"):
         resolve.commits(there, None, None)
     with pytest.raises(resolve.Usage, match=r"git knows no commit 'HEAD~1' in .*; this clone is shallow"):
         resolve.commits(there, "HEAD~1", None)
-    assert resolve.commits(there, "origin/main", None) == {"base": newest, "head": laid.head}
+
+
+@pytest.mark.parametrize(("branches", "said"), [(["main"], "no branch main"), ("absent", "names no branches")])
+def test_a_shallow_clone_of_one_branch_says_so(tmp_path, branches, said):
+    there = clone(Laid(tmp_path / "top", branches=branches), tmp_path / "clone", "--depth", "1", "--branch", "topic")
+    git(there.root, "remote", "remove", "origin")
+    with pytest.raises(resolve.Usage, match=f"{said}.*: name the base, .*; this clone is shallow: fetch more history"):
+        resolve.commits(there, None, None)
 
 
 # Which configuration
