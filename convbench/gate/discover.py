@@ -193,7 +193,7 @@ def _list(built: Built, label: str) -> Listing:
 def _listed(built: Built, label: str, seed: int) -> dict[str, Any]:
     """What worker.py lists where sets and dictionaries have the order of a seed."""
     file = built.folder / f"benchmarks-{label}-{seed}.json"
-    if reason := _ask(built, ["list", str(built.suite), str(file)], built.folder, START_TIMEOUT, seed):
+    if reason := _ask(built, ["list", str(built.suite), str(file)], built.folder, START_TIMEOUT, file, seed):
         raise caused_by(label, f"the suite cannot be listed with the code of the {label}: {reason.words}", reason.trace)
     return json.loads(file.read_text(encoding="utf-8"))
 
@@ -210,14 +210,15 @@ def _make_caches(
         folder = built.folder / home
         folder.mkdir(exist_ok=True)
         verb = ["cache", str(built.suite), benchmark["name"]]
-        if reason := _ask(built, verb, folder, benchmark.get("setup_cache_timeout") or CACHE_TIMEOUT):
+        timeout = benchmark.get("setup_cache_timeout") or CACHE_TIMEOUT
+        if reason := _ask(built, verb, folder, timeout, folder / "cache.pickle"):
             reason = dataclasses.replace(reason, words=f"setup_cache: {reason.words}")
             failed |= {cell.name: reason for cell in sound if cell.home.name == home}
     return failed
 
 
-def _ask(built: Built, verb: list[str], folder: Path, timeout: float, seed: int = 0) -> Reason | None:
-    """Run worker.py in a folder; None, or why it failed. seed: of the order of sets."""
+def _ask(built: Built, verb: list[str], folder: Path, timeout: float, file: Path, seed: int = 0) -> Reason | None:
+    """Run worker.py in a folder; None, or why it failed. file: what it writes at its end. seed: of the order of sets."""
     command = [built.python, str(PROGRAM), *verb]
     try:
         done = subprocess.run(
@@ -234,4 +235,4 @@ def _ask(built: Built, verb: list[str], folder: Path, timeout: float, seed: int 
         return Reason(f"it took more than {timeout:.0f} seconds")
     if done.returncode:
         return Reason.printed(done.stderr, f"it ended with status {done.returncode}")
-    return None
+    return None if file.exists() else Reason("it ended its process, with status 0, before it was done")

@@ -262,6 +262,16 @@ def test_where_setup_cache_fails_on_both_sides_nothing_is_new(gate):
     assert "fails on both sides: setup_cache: FileNotFoundError" in said
 
 
+def test_a_suite_that_ends_its_process_is_told(gate):
+    suite = "import os\n\n\nclass Cached:\n    def setup_cache(self):\n        os._exit(0)\n\n    def time_it(self, data):\n"
+    report, said = gate("", "", suite + "        pass\n")
+    assert report["exit_status"] == 4
+    assert "fails on both sides: setup_cache: it ended its process, with status 0, before it was done" in said
+    report, said = gate("", "", "import os\n\nos._exit(0)\n")
+    assert report["exit_status"] == 4
+    assert "cannot be listed with the code of the base: it ended its process, with status 0" in said
+
+
 def test_a_coarse_clock_gets_more_calls(gate):
     """Which says 0 for most calls: its ticks are of 10 ms."""
     suite = "import time\nimport sample\n\n\ndef time_it():\n    sample.spin(sample.LONG)\n\n\n"
