@@ -9,7 +9,7 @@ from command_line import inside
 from gate_commits import addresses_can_be_set, built_by, interpreter
 from gate_projects import Sample
 
-from convbench.gate import judge
+from convbench.gate import judge, workers
 from convbench.gate import sample as sampling
 
 pytestmark = [pytest.mark.slow, pytest.mark.first]
@@ -251,6 +251,14 @@ def test_a_short_budget_is_enough_for_some_cells_and_the_others_are_not_reached(
     assert first.endswith(f"not reached: {counts['not reached']} of 20 cells")
     assert "give more with --budget" in said
     assert re.search(r"^20 cells, about \d+ .*; --budget reaches about \d+ of them$", said, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("seconds", "verdict"), [(0.5, "not measured"), (30, "same")])
+def test_a_benchmark_has_the_time_that_the_configuration_says(gate, monkeypatch, seconds, verdict):
+    monkeypatch.setattr(workers, "EXTRA_SECONDS", 0.0)
+    suite = LONG_SETUPS.replace("list(range(20))", "[1]").replace("0.6", "2")
+    report, said = gate("", "", suite, default_benchmark_timeout=seconds)
+    assert verdicts(report) == {"1": verdict}, said
 
 
 def test_where_setup_cache_fails_on_both_sides_nothing_is_new(gate):

@@ -96,7 +96,9 @@ def test_the_first_of_a_matrix_is_measured_and_the_others_are_named(tmp_path, pa
     conf = json.loads((made.folder / "asv.conf.json").read_text())
     conf["matrix"]["env_nobuild"] = {"SIZE": ["100", "300"]}
     suite = (
-        "import os, time\n\nEND = int(os.environ['SIZE']) / 1e6\n\n\ndef time_it():\n    end = time.perf_counter() + END\n"
+        "import os, time\n\nEND = int(os.environ['SIZE']) / 1e6\n"
+        "for name in ('CONF_DIR', 'ENV_NAME', 'PROJECT', 'COMMIT'):\n    os.environ[f'ASV_{name}']\n\n\n"
+        "def time_it():\n    end = time.perf_counter() + END\n"
     )
     suite += "    while time.perf_counter() < end:\n        pass\n"
     base = made.commit({"asv.conf.json": json.dumps(conf), "sample/__init__.py": "", "benchmarks/b.py": suite})

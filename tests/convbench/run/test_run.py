@@ -193,6 +193,17 @@ def test_cells_for_devices_are_not_started_where_none_is_unless_they_are_named(t
     assert set(results(folder)) == {"speed.On.time_it", "speed.Mixed.time_it", "speed.Off.time_it"}
 
 
+@pytest.mark.slow
+def test_a_matrix_keeps_the_results_of_every_environment(tmp_path):
+    suite = "import os\n\n\ndef track_size():\n    return int(os.environ['SIZE'])\n"
+    folder = suite_project(tmp_path, suite, PREINSTALLED | {"matrix": {"env_nobuild": {"SIZE": ["2", "8"]}}})
+    code, _, err = convbench(folder, "run", "--busy")
+    assert code == 0, err
+    files = {path.stem[-5:]: json.loads(path.read_text()) for path in folder.glob("results/*/*-*.json")}
+    assert {size: file["results"]["speed.track_size"][0] for size, file in files.items()} == {"SIZE2": [2], "SIZE8": [8]}
+    assert "there already" in convbench(folder, "run", "--busy")[1]
+
+
 def test_a_cell_that_fails_in_one_process_of_two_has_no_time(tmp_path):
     """asv keeps the samples of the process that did not fail; they are removed, and the reason stays."""
     name, params = "conv2d.Size.time_conv2d", [["'a'", "'b'"], ["1", "2"]]
