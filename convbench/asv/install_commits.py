@@ -42,8 +42,10 @@ def main(question: dict) -> None:
     try:
         found = list(environment.get_environments(conf, question["environments"]))
         reason = _refused(conf, question["environments"], found)
-    except (RuntimeError, UserError, environment.EnvironmentUnavailable) as error:  # no kind is named, or one that asv lacks
+    except (RuntimeError, environment.EnvironmentUnavailable) as error:  # no kind is named, or one that asv lacks
         reason = f"asv finds no environment ({' '.join(str(error).split())}): choose one, as --environment virtualenv"
+    except (UserError, AttributeError, TypeError, ValueError) as error:
+        reason = f"asv cannot read matrix, include and exclude of the configuration: {' '.join(str(error).split())}"
     if reason:
         outcome.write_text(json.dumps({"refused": reason}), encoding="utf-8")
         return

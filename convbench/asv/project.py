@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 from asv.config import Config
@@ -134,16 +136,33 @@ def _first_file(status: str) -> str | None:
     return status.split(maxsplit=1)[1].partition("\n")[0] if status else None
 
 
+def _texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+
+# What settings have to be that are used here, or by which asv would end with a traceback.
+KINDS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
+    (
+        "text",
+        "project repo results_dir html_dir env_dir benchmark_dir",
+        lambda v: isinstance(v, str) and v > "" and "\0" not in v,
+    ),
+    ("text", "environment_type repo_subdir launch_method", lambda v: v is None or isinstance(v, str)),
+    ("a list of strings", "plugins pythons conda_channels", _texts),
+    ("a list of strings", "branches", lambda v: isinstance(v, list) and _texts([one for one in v if one is not None])),
+    ("a list of commands", "build_command install_command uninstall_command", lambda v: v is None or _texts(v) or _texts([v])),
+    ("a list of objects", "exclude include", lambda v: isinstance(v, list) and all(isinstance(one, dict) for one in v)),
+    ("an object", "matrix", lambda v: isinstance(v, dict) or v == []),
+    ("a number of seconds", "install_timeout default_benchmark_timeout", lambda v: isinstance(v, (int, float)) and v > 0),
+)
+
+
 def _check(conf: Config) -> None:
-    """Raise Malformed if a setting that is used here is of another kind."""
-    for name in ("project", "repo", "results_dir", "html_dir", "env_dir", "benchmark_dir"):
-        value = getattr(conf, name)
-        if not isinstance(value, str) or not value or "\0" in value:
-            raise untrusted.Malformed(f"{name} is not text")
-    for name, kinds in (("branches", (str, type(None))), ("plugins", (str,))):
-        values = getattr(conf, name)
-        if not isinstance(values, list) or not all(isinstance(value, kinds) for value in values):
-            raise untrusted.Malformed(f"{name} is not a list of strings")
+    """Raise Malformed where a setting is of another kind."""
+    for kind, names, fits in KINDS:
+        for name in names.split():
+            if not fits(getattr(conf, name)):
+                raise untrusted.Malformed(f"{name} is not {kind}")
     for pattern, value in (conf.regressions_thresholds or {}).items():
         try:
             re.compile(pattern)

@@ -45,6 +45,13 @@ def refused(folder, *wanted, **settings):
         ([], {"environment_type": "mamba"}, "asv knows no environments of mamba: choose one of virtualenv with "),
         ([], {"environment_type": "existing"}, "existing environments install nothing, so that both sides would be the same"),
         (["existing:same"], {}, "existing environments install nothing"),
+        (
+            [],
+            {"matrix": {"req": {}, "foo": {}}},
+            "asv cannot read matrix, include and exclude of the configuration: Unknown keys",
+        ),
+        ([], {"matrix": {"req": "x"}}, "asv cannot read matrix, include and exclude of the configuration: 'str' object has"),
+        ([], {"include": [{"req": {}}]}, "does not specify Python version"),
     ],
     ids=str,
 )

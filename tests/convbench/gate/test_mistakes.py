@@ -70,6 +70,28 @@ def test_a_first_branch_that_is_not_here(project):
     assert "name the base" in said
 
 
+@pytest.mark.parametrize(
+    ("setting", "value", "kind"),
+    [
+        ("pythons", "3.11", "list of texts"),
+        ("pythons", [3.11], "list of texts"),
+        ("default_benchmark_timeout", "60", "number of seconds"),
+        ("install_timeout", None, "number of seconds"),
+        ("environment_type", ["virtualenv"], "text"),
+        ("build_command", {"make": 1}, "list of commands"),
+        ("matrix", "numpy", "object"),
+        ("exclude", {"python": "3.11"}, "list of objects"),
+        ("branches", [3], "list of texts"),
+        ("benchmark_dir", "", "text"),
+    ],
+)
+def test_a_setting_of_another_kind(project, setting, value, kind):
+    conf = json.loads((project.folder / "asv.conf.json").read_text())
+    project.commit({"asv.conf.json": json.dumps(conf | {setting: value})})
+    said = mistake(project.folder)
+    assert said == f"Error: asv.conf.json is no configuration of asv: {setting} is no {kind}"
+
+
 @pytest.mark.parametrize("options", [["--accept", "x"], ["--reason", "x"]])
 def test_accepted_without_a_reason(project, options):
     assert "--accept and --reason belong together" in mistake(project.folder, *options)

@@ -195,13 +195,17 @@ def test_cells_for_devices_are_not_started_where_none_is_unless_they_are_named(t
 
 @pytest.mark.slow
 def test_a_matrix_keeps_the_results_of_every_environment(tmp_path):
+    """A second run measures nothing, and says that changes are not committed."""
     suite = "import os\n\n\ndef track_size():\n    return int(os.environ['SIZE'])\n"
     folder = suite_project(tmp_path, suite, PREINSTALLED | {"matrix": {"env_nobuild": {"SIZE": ["2", "8"]}}})
     code, _, err = convbench(folder, "run", "--busy")
     assert code == 0, err
     files = {path.stem[-5:]: json.loads(path.read_text()) for path in folder.glob("results/*/*-*.json")}
     assert {size: file["results"]["speed.track_size"][0] for size, file in files.items()} == {"SIZE2": [2], "SIZE8": [8]}
-    assert "there already" in convbench(folder, "run", "--busy")[1]
+    (folder / ".gitignore").write_text("env\nresults\nhome\n.convbench\n__pycache__\nmore\n")
+    _, out, _ = convbench(folder, "run", "--busy")
+    assert "there already" in out
+    assert out.startswith("uncommitted changes are not measured")
 
 
 def test_a_cell_that_fails_in_one_process_of_two_has_no_time(tmp_path):
