@@ -11,6 +11,7 @@ from repositories import commit, git
 
 from convbench.asv import project
 from convbench.gate import resolve
+from convbench.stored import history
 
 BUDGET = ("--budget", "0.3")
 
@@ -38,7 +39,7 @@ class Laid:
         write(top / ".gitignore", ".convbench\n.asv\n__pycache__\n")
         write(self.folder / conf.get("benchmark_dir", "benchmarks") / "suite.py", SUITE)
         write(top / "sample" / "__init__.py", PACKAGE.format(FAST))
-        self.base = commit(top, "fast \xe4".encode("latin-1").decode("utf-8", "replace"))
+        self.base = commit(top, "fast")
         git(top, "checkout", "--quiet", "-b", "topic")
         write(top / "sample" / "__init__.py", PACKAGE.format(SLOW))
         self.head = commit(top, "slow")
@@ -98,6 +99,16 @@ def test_a_repository_elsewhere_is_cloned_and_asked(tmp_path):
     newest = commit(there.top, "new")
     here.pull()
     assert here.commit("main") == newest
+
+
+def test_subjects_of_commits_need_not_be_utf_8(tmp_path):
+    laid = Laid(tmp_path / "top")
+    calls = {"cwd": laid.top, "check": True, "capture_output": True}
+    content = subprocess.run(["git", "cat-file", "commit", "HEAD"], **calls).stdout.replace(b"slow", b"slow \xe4")
+    made = subprocess.run(["git", "hash-object", "-t", "commit", "-w", "--stdin"], input=content, **calls).stdout
+    git(laid.top, "reset", "--quiet", "--soft", made.decode().strip())
+    found = history.commits(project.load(laid.folder / "asv.conf.json"))
+    assert [commit.subject for commit in found] == ["fast", "slow \ufffd"]
 
 
 def test_a_linked_work_tree_is_its_own_head(tmp_path):
