@@ -32,3 +32,15 @@ def test_an_environment_that_cannot_tell_has_none(error):
         raise error
 
     assert build_commit._versions(environment(fail), []) == {}
+
+
+@pytest.mark.parametrize(
+    ("stdout", "stderr", "said"),
+    [
+        ("Processing ./.\n", "  error: subprocess-exited-with-error\n\n  no compiler\n  [end of output]\n", "no compiler"),
+        ("no compiler\n", "", "no compiler"),
+        ("", "no compiler", "no compiler"),
+    ],
+)
+def test_the_last_words_are_those_of_the_error(stdout, stderr, said):
+    assert build_commit.last_words(ProcessError(["pip"], 1, stdout, stderr))[-1] == said
