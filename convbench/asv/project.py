@@ -150,7 +150,11 @@ KINDS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
     ("text", "environment_type repo_subdir launch_method", lambda v: v is None or isinstance(v, str)),
     ("a list of strings", "plugins pythons conda_channels", _texts),
     ("a list of strings", "branches", lambda v: isinstance(v, list) and _texts([one for one in v if one is not None])),
-    ("a list of commands", "build_command install_command uninstall_command", lambda v: v is None or _texts(v) or _texts([v])),
+    (
+        "a list of commands",
+        "build_command install_command uninstall_command",
+        lambda v: v is None or _texts(v) or _texts([v]),
+    ),
     ("a list of objects", "exclude include", lambda v: isinstance(v, list) and all(isinstance(one, dict) for one in v)),
     ("an object", "matrix", lambda v: isinstance(v, dict) or v == []),
     ("a number of seconds", "install_timeout default_benchmark_timeout", lambda v: isinstance(v, (int, float)) and v > 0),

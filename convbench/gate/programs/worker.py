@@ -64,37 +64,33 @@ def main(verb, suite, *rest):
 
     _base._repr_no_address = lambda value: ADDRESS.sub("", repr(value))  # its own leaves those of what lies within
     update_sys_path(suite)
-    if verb == "list":
-        _list(suite, *rest)
-    elif verb == "cache":
-        _cache(suite, *rest)
-    else:
-        incoming, outgoing, cores, start, seed, last = rest
-        _kept = _place_memory(int(seed))
-        _die_with_parent()
-        with os.fdopen(int(incoming)) as requests, os.fdopen(int(outgoing), "w") as answers:
-            channel = Channel(requests, answers)
-            if verb == "one":
-                _pin(cores.split(","))
-                _answer_one(suite, channel, json.loads(last))
-                sys.exit(ANSWERED)
-            spawned = ["one", suite, *rest[:-1]]
-            if last != "spawn":
-                sys.argv.append("run_server")  # a suite may load for asv's server what its cells need
-                # The two workers import at the same time, each on one core of its own, and are measured on the same.
-                _pin([start])
-                list(_modules(Path(suite).name, {}))  # what fails is told by the first benchmark that needs it
-                spawned = spawned if _running_threads() else []
+    if verb in ("list", "cache"):
+        sys.exit({"list": _list, "cache": _cache}[verb](suite, *rest))
+    incoming, outgoing, cores, start, seed, last = rest
+    _kept = _place_memory(int(seed))
+    _die_with_parent()
+    with os.fdopen(int(incoming)) as requests, os.fdopen(int(outgoing), "w") as answers:
+        channel = Channel(requests, answers)
+        if verb == "one":
             _pin(cores.split(","))
-            _serve(suite, channel, spawned)
+            _answer_one(suite, channel, json.loads(last))
+            sys.exit(ANSWERED)
+        spawned = ["one", suite, *rest[:-1]]
+        if last != "spawn":
+            sys.argv.append("run_server")  # a suite may load for asv's server what its cells need
+            # The two workers import at the same time, each on one core of its own, and are measured on the same.
+            _pin([start])
+            list(_modules(Path(suite).name, {}))  # what fails is told by the first benchmark that needs it
+            spawned = spawned if _running_threads() else []
+        _pin(cores.split(","))
+        _serve(suite, channel, spawned)
 
 
 def _place_memory(seed):
     """Give this process's memory the addresses of the other worker's: the same in one round, others in every round.
 
-    Where an array lies decides what it shares a cache's set with and how many huge pages it gets: the same call on 4 MB
-    varied by 20 % between processes, and by 4 % where both workers had the same addresses. Where the kernel refuses
-    (outside Linux, in some containers), addresses stay random. Returns what has to be kept.
+    An array's place decides its cache sets and huge pages: the same call on 4 MB varied by 20 % between processes, and by 4 %
+    with the same addresses. Where the kernel refuses, as in some containers, they stay random. Returns what has to be kept.
     """
     if sys.platform != "linux":
         return None
@@ -335,8 +331,8 @@ def _sample(channel, block, warm, answer, shared):
         more = 10 * units if not seconds else min(10 * units, int(warm / 2 / max(wall / units, 1e-9)))
         units = 1 if calls == 1 else max(units + 1, more)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-    facts = {"threads": _threads(), "cores": cores, "shared": shared}
-    channel.send(ready=True, seconds=seconds / units, wall=wall / units, **facts)
+    facts = {"wall": wall / units, "threads": _threads(), "cores": cores, "shared": shared}
+    channel.send(ready=True, seconds=seconds / units, **facts)
     for request in channel:
         if "units" in request:
             channel.send(seconds=block(request["units"]) / request["units"] / max(1, block.number))
@@ -383,8 +379,7 @@ def _threads():
         if pool in Path(path).name:
             with contextlib.suppress(OSError):
                 library = ctypes.CDLL(path)
-                symbol = next((symbol for symbol in symbols if hasattr(library, symbol)), None)
-                if symbol:
+                if symbol := next((symbol for symbol in symbols if hasattr(library, symbol)), None):
                     found[Path(path).name.split("-")[0].split(".")[0]] = getattr(library, symbol)()
     return found
 
