@@ -195,7 +195,7 @@ class Sampling:
         """How long all cells take, and how many of them the budget reaches, as estimated."""
         open_states = [state for state in self.states.values() if state.verdict is None]
         seconds = EXPECTED_ROUNDS * (self.starting + sum(map(self._cost, open_states)))
-        said = f"{len(self.states)} cells, about {numbers.duration(seconds)}"
+        said = f"{numbers.many(len(self.states), 'cell')}, about {numbers.duration(seconds)}"
         if self.budget is None:
             return said
         reached = len(self._affordable(open_states, 1 / judge.MIN_ROUNDS))

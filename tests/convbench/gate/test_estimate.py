@@ -91,7 +91,7 @@ def test_what_fails_or_is_skipped_counts(sampling):
 
 def test_a_suite_that_does_not_start(sampling):
     run, _ = sampling({"a": 1.0}, starts=False)
-    assert estimated(run) == "1 cells, about 1 s"
+    assert estimated(run) == "1 cell, about 1 s"
     list(run.run(Path()))
     assert run.states["a"].verdict == "not measured"
     assert "no suite" in run.states["a"].reason
