@@ -59,8 +59,7 @@ def _read(file: Path) -> dict[str, Any]:
             missing = {*ALIKE, "shard", "cells", "smallest", "error", "partial", "not_timed"} - content.keys()
             if missing:
                 raise untrusted.Malformed(f"it has no {', '.join(sorted(missing))}")
-            for cell in content["cells"]:
-                _row(cell)
+            _judged([_row(cell) for cell in content["cells"]], content["smallest"])  # which all its numbers have to allow
     except untrusted.Unreadable as error:
         raise Usage(f"no report of a gate: {error}") from None
     return content

@@ -79,6 +79,14 @@ REFUSED = {
     "an older schema": ([report("1/1", FEW, schema=1)], "its schema is 1, and 3 is read here"),
     "no report": ([{}], "no report of a gate: "),
     "a list": ([[]], "no report of a gate: "),
+    "rounds that are no numbers": (
+        [report("1/1", FEW[:1]) | {"cells": [report("1/1", FEW[:1])["cells"][0] | {"log_ratios": {"first": ["x"]}}]}],
+        "no report of a gate: ",
+    ),
+    "values of one side": (
+        [report("1/1", FEW[:1]) | {"cells": [report("1/1", FEW[2:3])["cells"][0] | {"values": {"first": [[1], [1, 2]]}}]}],
+        "no report of a gate: ",
+    ),
     "cells of another kind": ([report("1/1", []) | {"cells": [{"a": 1}]}], "no report of a gate: "),
 }
 
