@@ -27,7 +27,7 @@ def lock(work: Path, results: Path) -> Iterator[None]:
             yield
     except filelock.Timeout:
         raise click.ClickException(
-            "another `convbench run`, `gate`, `bisect` or `speed` is measuring here; two at once would disturb each other"
+            "another `convbench` command is measuring here; two at once would disturb each other"
         ) from None
     except OSError as error:
         raise click.ClickException(f"cannot write to {error.filename or work}: {error.strerror}") from None

@@ -25,6 +25,7 @@ from convbench.gate.sample import Sampling
 
 SLOWER = (0.0, 0.05, 0.10, 0.25)
 FOUND_SHARE = 0.9  # of the slow-downs of a size: those that a gate is said to find
+MIN_SLOWED = 10  # cells of a size, with fewer of which nothing is said
 SCHEMA = 1  # of the JSON
 
 
@@ -134,7 +135,8 @@ def smallest_found(rates: Sequence[Rate]) -> float | None:
     """The smallest slow-down of which, as of all that are larger, FOUND_SHARE are found; None where there is none."""
     smallest = None
     for share in sorted(filter(None, SLOWER), reverse=True):
-        if (found(rates, share).share or 0.0) < FOUND_SHARE:
+        of_size = found(rates, share)
+        if of_size.of < MIN_SLOWED or of_size.count < FOUND_SHARE * of_size.of:
             break
         smallest = share
     return smallest
@@ -183,6 +185,9 @@ def _summary(rates: Sequence[Rate]) -> list[str]:
     here = f"in {numbers.minutes(median(rate.seconds for rate in rates))}, a gate here finds"
     if share := smallest_found(rates):
         return [*lines, f"{here} {FOUND_SHARE:.0%} or more of slow-downs of {share:.0%} and up"]
+    if found(rates, max(SLOWER)).of < MIN_SLOWED:
+        few = f"fewer than {MIN_SLOWED} slow-downs of {max(SLOWER):.0%} do not tell what a gate here finds"
+        return [*lines, f"{few}: repeat them, as --self-test {MIN_SLOWED}"]
     missed = f"{here} less than {FOUND_SHARE:.0%} of slow-downs of {max(SLOWER):.0%}"
     return [*lines, f"{missed}: give it more time with --budget, or fewer cells with --bench"]
 

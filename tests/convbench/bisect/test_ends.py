@@ -9,6 +9,7 @@ from published import Published, benchmark
 
 from convbench.asv import project as projects
 from convbench.bisect import ends
+from convbench.common import lock
 
 NAME = "speed.time_it"
 
@@ -51,6 +52,15 @@ def test_a_wrong_call(sample, arguments, said):
 
 def test_without_good_or_results_good_is_asked_for(sample):
     assert refused(sample.folder, "b.time_work").endswith("name GOOD, as convbench bisect CELL GOOD")
+
+
+def test_another_command_measures_here(tmp_path):
+    made = Sample(tmp_path / "project")
+    first, _ = made.commit({"benchmarks/b.py": SUITE}), made.commit({})
+    with lock.lock(made.folder / ".convbench", made.folder / "results"):
+        done = inside(made.folder, "bisect", "b.time_work", first)
+    assert done.returncode == 2
+    assert sentence(done).startswith("Error: another `convbench` command is measuring here")
 
 
 def test_first_parents_from_good_to_bad(sample):

@@ -71,9 +71,9 @@ def test_the_page_is_written_anywhere(project):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["gate", "run"])
+@pytest.mark.parametrize("command", [["gate"], ["run"], ["bisect", "cell"]], ids=" ".join)
 @pytest.mark.parametrize("platform", ["darwin", "win32"])
 def test_what_measures_says_linux_only(project, command, platform):
-    done = call(project.folder, command, platform=platform)
+    done = call(project.folder, *command, platform=platform)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"Error: Linux only: `convbench {command}` ")
+    assert done.stderr.startswith(f"Error: Linux only: `convbench {command[0]}` ")

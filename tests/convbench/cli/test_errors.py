@@ -175,7 +175,7 @@ def test_two_runs_at_once(project):
     (project / ".convbench").mkdir()
     with filelock.FileLock(project / ".convbench" / "lock"):
         said = sentence(inside(project, "run"))
-    assert said == "Error: another `convbench run`, `gate` or `speed` is measuring here; two at once would disturb each other"
+    assert said == "Error: another `convbench` command is measuring here; two at once would disturb each other"
 
 
 @pytest.mark.parametrize("name", ["results", ".convbench"])

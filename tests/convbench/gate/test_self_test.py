@@ -84,6 +84,13 @@ def test_the_smallest_slow_down_that_is_found_and_all_larger_ones(found, smalles
         )
 
 
+def test_few_slow_downs_say_nothing(monkeypatch):
+    rates = [rate(0.0, unchanged={"same": 9}), *(rate(share, {"regressed": 9}) for share in (0.05, 0.10, 0.25))]
+    assert self_test.smallest_found(rates) is None
+    last = "fewer than 10 slow-downs of 25% do not tell what a gate here finds: repeat them, as --self-test 10"
+    assert shown(rates, monkeypatch).splitlines()[-1] == last
+
+
 def test_nothing_that_could_be_judged(monkeypatch):
     rates = [rate(0.0, unchanged={"skipped": 2}), *(rate(share, {"skipped": 2}) for share in (0.05, 0.10, 0.25))]
     assert "false alarms: 0 of 0\n" in shown(rates, monkeypatch)

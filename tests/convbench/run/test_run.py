@@ -123,10 +123,7 @@ def test_two_runs_at_once_are_refused(folder):
     first.send_signal(signal.SIGINT)
     first.communicate(timeout=60)
     assert done.returncode == 1
-    assert (
-        done.stderr.strip()
-        == "Error: another `convbench run`, `gate` or `speed` is measuring here; two at once would disturb each other"
-    )
+    assert done.stderr.strip() == "Error: another `convbench` command is measuring here; two at once would disturb each other"
     assert left_running(folder) == []
 
 

@@ -328,7 +328,7 @@ def test_two_at_once_are_refused(fake, project):
     (project / ".convbench").mkdir()
     with filelock.FileLock(project / ".convbench" / "lock"):
         said = sentence(fake())
-    assert said == "Error: another `convbench run`, `gate` or `speed` is measuring here; two at once would disturb each other"
+    assert said == "Error: another `convbench` command is measuring here; two at once would disturb each other"
 
 
 def test_a_suite_without_goals(tmp_path):
