@@ -1,19 +1,18 @@
-"""python -m benchmarks VERB [REQUEST]: what runs in the measured environment. REQUEST is a JSON object, or its settings one
-by one, as in --seeds 5.
+"""python -m benchmarks VERB [REQUEST]: commands that run in the measured environment.
 
-All verbs but implementations, bound and the pictures print one JSON event a line; the last is {"error": ...} if the verb
-fails.
+REQUEST is a JSON object, or settings such as --seeds 5. All verbs except implementations, bound and the pictures print one
+JSON event per line; after a failure the last is {"error": ...}.
 
 try: checks and times implementations on one problem.
 speed: checks and times candidates on one problem of docs/speed.md, in turn. Without REQUEST, each line of standard input is a
 request, and its events end with {"ended": exit status}.
 profile: calls one implementation on one problem for a profiler.
 problems: lists the problems that cpu.auto is tuned on.
-outliers: lists the measurements that all others contradict.
-write_choice: writes the measurements that cpu.auto picks by.
+outliers: lists the measurements that contradict all others.
+write_choice: writes the measurements for cpu.auto.
 tile_traces: trains on tiles by several readers under torch's profiler, and writes a trace of each.
-bound: says what bounds preprocess, read_batch or decode_jpeg, and what a machine twice as fast in one part would gain.
-doctor: lists the implementations and what each lacks, the versions of libraries, and the thread pools.
+bound: prints what bounds preprocess, read_batch or decode_jpeg, and the gain of a machine twice as fast in one part.
+doctor: lists the implementations, their missing requirements, the versions of libraries, and the thread pools.
 implementations: prints docs/implementations.md, the list of all implementations.
 gallery, shifts, curves, ladder, stages: draw a photograph filtered by each implementation, one filtered step by step by
 images that are shifted, loss and accuracy during training, the time of train_step by what is compiled, and the time of
@@ -148,7 +147,7 @@ def picture(name: str, request: dict[str, Any]) -> None:
 
 
 def _print(found: Iterator[dict[str, Any]]) -> None:
-    # Events alone go where they are read: whatever an implementation prints goes to standard error.
+    # Only events go there: whatever an implementation prints goes to standard error.
     events = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     try:

@@ -1,4 +1,4 @@
-"""im2col: what it costs to lay out an image's windows as a matrix, before anything is multiplied."""
+"""im2col: the cost of laying out an image's windows as a matrix, before any multiplication."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def together(*arguments: Any) -> tuple[Any, ...]:
 
 
 def belongs(owner: str) -> Callable[[Any], bool]:
-    """Make the test of whether something is an array of its owner, "numpy", "cupy" or "torch".
+    """Make a test for arrays of a library, "numpy", "cupy" or "torch".
 
     A kernel of CuPy's runs on the current device, and another's memory may be out of its reach.
     """
@@ -57,7 +57,7 @@ def require_arrays(owner: str, **arrays: Any) -> None:
 
 
 def _conversion(owner: str, name: str, array: Any) -> str:
-    """What makes such an array of what was given instead, where that is known."""
+    """The conversion to such an array, if it is known."""
     if owner != "numpy":
         return f": the implementation's to_device({name}) is one" if belongs("numpy")(array) else ""
     if _maker(array) == "torch":
@@ -83,7 +83,7 @@ def _maker(array: Any) -> str:
 
 
 def _current(device: Any) -> Any:
-    """The device that is CuPy's current one, from any: it is what the class makes of nothing, and no library is imported."""
+    """CuPy's current device, from any of its devices, without importing the library."""
     return type(device)()
 
 
@@ -118,12 +118,12 @@ def dtype_name(dtype: Any, supported: tuple[str, ...] = DTYPES) -> str:
 
 
 def plain(**settings: Any) -> tuple[Any, ...]:
-    """Turn what stands for integers into integers, so that 1.0 is never found in a cache where 1 was put."""
+    """Convert integer-like numbers to int, so that 1.0 does not match a cache entry of 1."""
     return tuple(integers(name, value) for name, value in settings.items())
 
 
 def integers(name: str, value: Any) -> Any:
-    """What stands for an integer or for several as just these, and text as it is. Raises TypeError for anything else."""
+    """Integers and sequences of integers as plain int and tuples; text unchanged. Raises TypeError for anything else."""
     if type(value) is tuple and len(value) == 2 and type(value[0]) is type(value[1]) is int:
         return value  # what layers pass, found without a loop: this runs before every call
     if type(value) is int or type(value) is str:
@@ -199,7 +199,7 @@ def require_limits(limits: Mapping[str, Any], *known: str) -> None:
 
 
 def asks(owner: str, elements: int, dtype: str) -> bool:
-    """Whether so many elements are enough to ask, before each call, what memory is free.
+    """Whether a call has enough elements to check free memory first.
 
     A device has memory of its own, and its library says itself what does not fit.
     """
@@ -227,7 +227,7 @@ def free_memory() -> int | None:
     except (OSError, ValueError):
         pass
     try:
-        most = int((CGROUP / "memory.max").read_text(encoding="ascii"))  # "max" where there is no limit
+        most = int((CGROUP / "memory.max").read_text(encoding="ascii"))  # "max" if there is no limit
         # Pages of files are given back when memory is asked for, so they count as free.
         cached = dict(line.split() for line in (CGROUP / "memory.stat").read_text(encoding="ascii").splitlines())
         found.append(most - int((CGROUP / "memory.current").read_text(encoding="ascii")) + int(cached.get("file", 0)))

@@ -1,4 +1,4 @@
-"""What every implementation promises: how it is declared, listed, loaded and called.
+"""The contract of implementations: their declaration, listing, loading and calls.
 
 An implementation of operation `conv2d` called `cpu.example` is the file `impls/conv2d/cpu/example.py`. It holds one public
 function, named for the operation, under the decorator below. There is no registry.
@@ -49,12 +49,12 @@ HEADERS = {"_cython_jpeg": "a C compiler and libjpeg-turbo's headers are (Debian
 
 
 class Unavailable(ImportError):
-    """An implementation cannot run here: a library, a compiler or a device is missing. The text says what to install."""
+    """An implementation cannot run here: a library, a compiler or a device is missing. The message says what to install."""
 
 
 @dataclass(frozen=True)
 class Implementation:
-    """One way to compute an operation: callable like the operation itself, with what its file declares.
+    """An implementation of an operation: callable like the operation, with the declarations of its file.
 
     name: empty until load() or wrap() gives one. function: the operation with its checks. unchecked: the same without, to be
     called with arguments that are checked and in one form (impls/<operation>/arguments.py) and with all of them.
@@ -81,7 +81,7 @@ class Implementation:
     __call__: ClassVar[Callable[..., Any]] = property(attrgetter("function"))  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        """Have it found and described as the function that it is made of."""
+        """Copy the function's name, docstring and signature."""
         object.__setattr__(self, "__module__", self.unchecked.__module__)
         with contextlib.suppress(ValueError):  # what is compiled may have no signature
             object.__setattr__(self, "__signature__", inspect.signature(self.unchecked))
@@ -107,7 +107,7 @@ class Implementation:
         return array
 
     def to_numpy(self, array: Any) -> Any:
-        """Bring a result back as a NumPy array; a tuple of results as a tuple."""
+        """Copy a result to a NumPy array; a tuple of results to a tuple."""
         if isinstance(array, tuple):
             return tuple(map(self.to_numpy, array))
         if self.arrays == "cupy":
@@ -117,7 +117,7 @@ class Implementation:
         return array
 
     def synchronize(self) -> None:
-        """Wait until the device has done all it was given; nothing to do on the CPU."""
+        """Wait for the device; does nothing on the CPU."""
         if self.arrays == "cupy":
             importlib.import_module("cupy").cuda.get_current_stream().synchronize()
         elif self.arrays == "torch":
@@ -211,7 +211,7 @@ def _import_file(path: Path) -> Any:
 
 
 def _named(name: str, operation: str, import_module: Callable[[], Any], origin: Origin) -> Implementation:
-    """The implementation in a module; what keeps it from being imported or used here is Unavailable."""
+    """The implementation in a module. Raises Unavailable if it cannot be imported or used here."""
     try:
         module = import_module()
     except Unavailable:
@@ -241,7 +241,7 @@ def wrap(
     prepare: Callable[..., Any] | None = None,
     pick: Callable[..., Callable[..., Any]] | None = None,
 ) -> Implementation:
-    """Name what the decorator made of a function; load() does it for files, this for functions from elsewhere.
+    """Name an implementation that the decorator made; load() does so for files, this for functions from elsewhere.
 
     prepare: what packs a weight, prepare(weight, bias, stride, padding, dilation, groups), called with arguments in one form.
     pick: says of a problem, once, which function without checks computes it in place of the decorated one (conv2d alone:
@@ -285,7 +285,7 @@ def _arguments_module(operation: str) -> Any:
 
 
 def _checker(operation: str) -> Callable[..., Callable[..., Any]]:
-    """What makes the checked function of an implementation: checker(arrays, limits, unchecked)."""
+    """The maker of an implementation's checked function: checker(arrays, limits, unchecked)."""
     return _arguments_module(operation).checker
 
 

@@ -1,4 +1,4 @@
-"""Weights that are packed once: what `.prepare` of an implementation is, and what it returns."""
+"""Weights that are packed once: the attribute `.prepare` of implementations and its result."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from impls.contract import Unavailable
 
 
 def folder(name: str) -> Path:
-    """The folder `name` in this user's cache, $XDG_CACHE_HOME or ~/.cache, made where there is none.
+    """The folder `name` in this user's cache, $XDG_CACHE_HOME or ~/.cache, made if there is none.
 
     Raises Unavailable if it cannot be made, or is another user's, or open to others.
     """

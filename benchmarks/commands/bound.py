@@ -34,7 +34,7 @@ COLD_ROUNDS = 5
 
 @dataclass(frozen=True)
 class Parts:
-    """Seconds of a call, by what a faster machine would have to be faster in."""
+    """Seconds of a call by the resource that bounds them."""
 
     disk: float
     decoding: float

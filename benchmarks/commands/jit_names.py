@@ -56,7 +56,7 @@ def _listed(path: Path) -> list[Code]:
 
 
 def _numba() -> list[Code]:
-    """Numba tells where a function starts: each is taken to reach to the next, or to the end of its memory.
+    """Numba gives only the start of a function: its end is taken to be the next start, or the end of its memory.
 
     Nothing where Numba is not in use or is no longer built this way inside; addresses then stay without names.
     """

@@ -55,7 +55,7 @@ class Tiles:
 
 
 def tiles(folder: str, most: int, bands: Sequence[int] | None) -> Tiles:
-    """The first `most` tiles below a folder by name, all where there are fewer; three bands where none are named.
+    """The first `most` tiles below a folder by name, all if there are fewer; three bands if none are named.
 
     Raises ValueError for a folder that is none or holds none, and for a tile that is damaged, or unlike the first. Raises
     Missing without tifffile.

@@ -1,4 +1,4 @@
-"""Has Linux's perf count what the processor does during calls in this process: cycles, instructions, misses of caches."""
+"""Counts cycles, instructions and cache misses during calls in this process, by Linux's perf."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The side file: what asv's own file has no room for, one JSON line for every cell and process.
+"""The side file: facts that asv's own file cannot hold, one JSON line per cell and process.
 
 asv keeps neither reasons nor messages nor the state of the machine. `convbench run` names the file in CONVBENCH_CELLS;
 without it nothing is written and the suite works all the same.
@@ -35,7 +35,7 @@ class SideFileLine:
         self._steal = _steal()
 
     def close(self, status: str, reason: str | None = None, **facts: Any) -> None:
-        """Append the line. status: ok, skipped or failed; reason in words where it is not ok, or ok with a reservation."""
+        """Append the line. status: ok, skipped or failed; reason in words if it is not ok, or ok with a reservation."""
         path = os.environ.get("CONVBENCH_CELLS")
         if not path:
             return

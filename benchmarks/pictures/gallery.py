@@ -26,9 +26,9 @@ class Row:
 
 
 def rows(names: Iterable[str]) -> Iterator[Row]:
-    """Filter the photograph by each implementation, with "same" borders; what differs from the reference is said so.
+    """Filter the photograph by each implementation, with "same" borders; pictures that differ from the reference are marked.
 
-    Raises LookupError for an unknown name and Missing where there is no photograph.
+    Raises LookupError for an unknown name and Missing if there is no photograph.
     """
     photo = photograph()
     height, width = photo.shape[2:]

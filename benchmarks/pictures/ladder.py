@@ -35,7 +35,7 @@ WHOLE = ("train_step/arguments.py", "train_step")
 
 @dataclass(frozen=True)
 class Rung:
-    """What is compiled, and the post's seconds: in all, and of its parts where it has them."""
+    """What is compiled, and the post's seconds: in all, and of its parts if it has them."""
 
     what: str
     seconds: float | None = None

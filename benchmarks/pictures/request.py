@@ -1,4 +1,4 @@
-"""From a request to a picture: gallery, shifts, curves, ladder, stages of preprocess; what is drawn is said in words."""
+"""From a request to a picture: gallery, shifts, curves, ladder, stages of preprocess; and a description of what is drawn."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXPECTED = (ValueError, TypeError, LookupError, ImportError, MemoryError, OSErro
 
 @dataclass(frozen=True)
 class Picture:
-    """What a request may say, with what is meant where it does not; and what makes the picture of it."""
+    """The settings of a request with their defaults, and the function that draws it."""
 
     settings: dict[str, Any]
     make: Callable[[dict[str, Any], Path], None]

@@ -1,6 +1,6 @@
 """The photograph after every step of a convolution by shifted images, as a post on writing one's own shows it: a picture.
 
-Nine scaled images added where they are give the photograph times the filter's sum, which is wrong. Each rolled until its
+Nine scaled images added without a shift give the photograph times the filter's sum, which is wrong. Each rolled until its
 tap's pixel lies where the output's does, and what wrapped round cut off, they give the filtered photograph (cpu.roll).
 """
 
@@ -21,7 +21,7 @@ COLUMNS = 4  # of the picture
 def pictures(filter: str) -> dict[str, np.ndarray]:
     """The photograph, and what it is after each step, each (H, W, 3) in [0, 1], by the words for the step.
 
-    Raises LookupError for an unknown filter, Missing where there is no photograph, and WrongAnswer where the last picture is
+    Raises LookupError for an unknown filter, Missing if there is no photograph, and WrongAnswer where the last picture is
     not the filtered photograph.
     """
     if filter not in inputs.FILTERS:

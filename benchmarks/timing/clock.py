@@ -85,7 +85,7 @@ class Wall(Block):
     """
 
     def __init__(self, call: Callable[[], Any], finish: Callable[[], Any] | None = None) -> None:
-        """finish waits until a device has done what it was given; it is called before a block and at its end."""
+        """finish waits for the device; it is called before and after a block."""
         self.call, self.finish = call, finish
 
     def __call__(self, number: int) -> float:
@@ -159,7 +159,7 @@ def in_turn(
     undecided: Callable[[], bool] = lambda: False,
     max_rounds: int = 1,
 ) -> Iterator[float]:
-    """Sample blocks alternately in random order, so that what the machine does meanwhile meets all of them alike.
+    """Sample blocks alternately in random order, so that disturbances affect all of them alike.
 
     Each is sampled for so many seconds, and `min_samples` times; those with fewer samples have them spread over all turns.
     A call that is not counted stands before each sample: in it the caches fill, and the threads of the block before go to

@@ -1,4 +1,4 @@
-"""The clock on a CUDA device: its own events around calls that were queued before, and its caches cold where that is asked.
+"""The clock on a CUDA device: its own events around calls that were queued before, and cold caches on request.
 
 A call's time on the device leaves out what the host takes to launch it; clock.Wall has both. Knows nothing of asv.
 """
@@ -36,7 +36,7 @@ extern "C" __global__ void spin(long long ticks) {
 
 
 class Device(ABC):
-    """What the clock asks of a device, by the library whose arrays are on it; all but the last three return at once."""
+    """The clock's functions of a device, by array library; all except the last three return at once."""
 
     @abstractmethod
     def mark(self) -> Any:
@@ -224,7 +224,7 @@ class Queued(Block):
         return sum(device.between(*pair) for pair in zip(marks[::2], marks[1::2], strict=True)), queued
 
     def _watch(self, first: Any, last: Any) -> None:
-        """Ask what holds the device back from the first call to the last: waiting before and idle behind, it is not."""
+        """Read the reasons for throttling between the first and the last call; an idle device has none."""
         while not self.device.happened(first):
             sleep(PAUSE)
         while not self.held_back:

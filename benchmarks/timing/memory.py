@@ -16,7 +16,7 @@ PR_SET_THP_DISABLE = 41  # sys/prctl.h
 
 
 def keep_freed_memory() -> None:
-    """Have the process keep what it frees, up to 32 MB a piece, as one that has run for a while does.
+    """Have the process keep freed memory, up to 32 MB a piece, like a process that has run for a while.
 
     Left to itself, glibc moves its thresholds with every large piece that is freed, and whether each call's output is
     faulted in page by page depends on what happened before: the same torch call took 0.18 ms in one process and 2.0 ms in

@@ -56,9 +56,9 @@ def confine(threads: int) -> None:
 
 
 def set_pools(threads: int) -> dict[str, int]:
-    """Give every thread pool in the process this many threads; return what each says it has.
+    """Set the number of threads of every pool in the process; return the numbers read back.
 
-    Pools: BLAS and OpenMP as threadpoolctl finds them, Numba, torch and OpenCV where they are imported. Raises PoolError
+    Pools: BLAS and OpenMP as threadpoolctl finds them, Numba, torch and OpenCV if they are imported. Raises PoolError
     where one does not follow.
     """
     from threadpoolctl import ThreadpoolController

@@ -17,9 +17,9 @@ from benchmarks.workloads import inputs, oracle
 from benchmarks.workloads.tasks import Task, once_more
 
 STEP = 10  # of the run that is judged: early enough for the bias corrections to matter
-LR, BETA1, BETA2, EPS = 1e-3, 0.9, 0.999, 1e-8  # what the operation's arguments are where they are not given
+LR, BETA1, BETA2, EPS = 1e-3, 0.9, 0.999, 1e-8  # the operation's defaults
 ARRAYS = ("parameter", "gradient", "exp_avg", "exp_avg_sq")
-SAMPLE = 100_000  # elements that are compared where there are more, beside both ends
+SAMPLE = 100_000  # elements that are compared if there are more, beside both ends
 ENDS = 4096  # elements of either end: what is left over by vectors and threads
 ROUNDINGS = 16.0  # of an element's bound: each new value takes up to seven operations, and 1 - beta is one more
 

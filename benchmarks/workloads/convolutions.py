@@ -1,4 +1,4 @@
-"""Convolutions and their gradients as tasks: linear in what they are given, which is how they are judged after timing."""
+"""Convolutions and their gradients as tasks; both are linear in their inputs, which the check after timing uses."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Convolution(Task):
         call: Callable[[], Any] | None = None,
         known: Sequence[oracle.Reference] | None = None,
     ) -> PreparedCell:
-        """See Task. call: what is timed, where that is not the implementation itself. known: the references, where they are
+        """See Task. call: the timed function, if it is not the implementation itself. known: the references if they are
         not the problem's.
 
         After timing, the cell's verify looks at the last timed output, and at one more of the input negated where it lies: an

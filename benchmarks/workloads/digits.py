@@ -1,4 +1,4 @@
-"""Handwritten digits to train on: MNIST where there is a folder of it, otherwise those that scikit-learn ships.
+"""Handwritten digits to train on: MNIST if there is a folder of it, otherwise those that scikit-learn ships.
 
 MNIST: LeCun, Cortes and Burges, 60,000 and 10,000 images of 28x28 pixels in files of the IDX format. CONVBENCH_MNIST names
 their folder. scikit-learn's: 1797 images of 8x8 pixels (Alpaydin and Kaynak, UCI), enlarged to 28x28.
@@ -68,7 +68,7 @@ def load() -> Digits:
 
 
 def batch(n: int) -> tuple[np.ndarray, np.ndarray]:
-    """n images and their labels, from the beginning again where there are fewer."""
+    """n images and their labels, from the beginning again if there are fewer."""
     digits = load()
     places = np.arange(n) % len(digits.labels)
     return digits.images[places], digits.labels[places]
@@ -89,7 +89,7 @@ def _enlarged(images: np.ndarray) -> np.ndarray:
 
 
 def _idx(folder: Path, name: str) -> np.ndarray:
-    """Read a file of the IDX format, compressed or not. Raises Missing that names it where it is not there or not whole."""
+    """Read a file of the IDX format, compressed or not. Raises Missing that names it if it is not there or not whole."""
     path = next((each for each in (folder / name, folder / f"{name}.gz") if each.is_file()), None)
     if path is None:
         raise Missing(f"folder {folder}, which CONVBENCH_MNIST names, holds no {name}, compressed or not")

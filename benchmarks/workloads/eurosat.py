@@ -1,4 +1,4 @@
-"""The tiles that read_batch reads: EuroSAT's where there is a folder of them, otherwise made, the same on every machine.
+"""The tiles of read_batch: EuroSAT's if there is a folder of them, otherwise generated, the same on every machine.
 
 EuroSAT: Helber et al., arXiv 1709.00029; 27,000 tiles of Sentinel-2 in ten folders of one class each, 13 bands of 64x64
 pixels in uint16, not compressed, a pixel's bands side by side. CONVBENCH_EUROSAT names its folder.

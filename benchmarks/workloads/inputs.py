@@ -27,7 +27,7 @@ FILTERS = {
 
 
 def make(problem: Problem, operation: str = "conv2d") -> tuple[np.ndarray, ...]:
-    """Make what an operation is given, for conv2d input (N, C, H, W) and weight (K, C/g, R, S) of a problem.
+    """Make the inputs of an operation, for conv2d input (N, C, H, W) and weight (K, C/g, R, S) of a problem.
 
     Raises Missing if the photograph is.
     """
@@ -109,7 +109,7 @@ def _filter(problem: Problem) -> np.ndarray:
 
 
 def _photograph(problem: Problem) -> np.ndarray:
-    """The photograph in [-1, 1], mirrored at its edges until it fills the image; its mean where there is one channel."""
+    """The photograph in [-1, 1], mirrored at its edges until it fills the image; its mean if there is one channel."""
     photo = _decoded()
     photo = photo.mean(axis=0, keepdims=True) if problem.c == 1 else photo[np.arange(problem.c) % 3]
     tile = np.concatenate([photo, photo[:, ::-1]], axis=1)

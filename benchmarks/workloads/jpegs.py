@@ -18,7 +18,7 @@ from benchmarks.workloads.problems import Problem
 from benchmarks.workloads.tasks import Task, once_more
 
 QUALITY = 90  # of the JPEGs: what cameras and editors write
-MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # what the operation's arguments are where they are not given
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # the operation's defaults
 # In a network's place a filter whose sum is not zero and which differs by colour and direction, so that a wrong mean, order
 # of colours or side shows.
 WEIGHT = (np.array(inputs.FILTERS["emboss"], np.float32) * np.array([1, 0.5, -0.8], np.float32)[:, None, None])[None]
@@ -82,7 +82,7 @@ class Preprocess(Task):
 
     @functools.cached_property
     def arrays(self) -> tuple[Any, ...]:
-        """JPEGs and regions; what is called has the weight and the threshold besides. Raises Missing."""
+        """JPEGs and regions; the called function also has the weight and the threshold. Raises Missing."""
         return self.problem.images(), self.problem.places()
 
     def describe(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Is an output right? A float64 reference, its error bounds, and what to say where it is wrong.
+"""Checks outputs against a float64 reference with error bounds.
 
 The reference gathers each output's window by index arithmetic on the unpadded input and sums the products in float64. It
 shares no code with any implementation. Small problems are compared whole; for large ones the reference is a fixed random

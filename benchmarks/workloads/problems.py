@@ -1,4 +1,4 @@
-"""Problems are data: what a convolution's shape is, how much work it takes, and where the shape comes from.
+"""Problems are data: the shape of a convolution, its work, and its source.
 
 A label spells the shape: n1c64h56w56k64r3s3p1 is input (1, 64, 56, 56), weight (64, 64, 3, 3), padding 1. Optional parts
 follow in this order: t2 (stride), p1 (padding), d2 (dilation), g64 (groups). Named sets lie in sets/*.toml.
@@ -152,7 +152,7 @@ class Problem:
 class SameSize(Problem):
     """One whose output has the size of its input though its kernel has no middle: torch's padding="same", stride 1.
 
-    padding: what lies above and on the left; on the other sides lies one row or column more where there is no middle.
+    padding: what lies above and on the left; on the other sides lies one row or column more if there is no middle.
     """
 
     @property

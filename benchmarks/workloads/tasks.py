@@ -56,7 +56,7 @@ class Task(ABC):
 
     @abstractmethod
     def recall(self) -> None:
-        """Make the inputs, and take the references from disk where they have been kept. Raises Missing."""
+        """Make the inputs, and take the references from disk if they have been kept. Raises Missing."""
 
     @abstractmethod
     def check(self, function: Any, pools: dict[str, int]) -> PreparedCell:
@@ -64,7 +64,7 @@ class Task(ABC):
 
     @abstractmethod
     def restore(self) -> None:
-        """Undo what a faulty implementation may have done to the inputs."""
+        """Restore the inputs, which a faulty implementation may have changed."""
 
 
 def once_more(function: Any, call: Callable[[], Any], judge: Callable[[Any], dict[str, Any]], changed: str) -> dict[str, Any]:

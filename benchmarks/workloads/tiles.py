@@ -22,7 +22,7 @@ from benchmarks.timing.prepared_cell import PreparedCell
 from benchmarks.workloads import eurosat, oracle
 from benchmarks.workloads.tasks import Task, once_more
 
-BANDS, SCALE = (4, 3, 2), 4000.0  # what the operation's arguments are where they are not given: red, green and blue; white
+BANDS, SCALE = (4, 3, 2), 4000.0  # the operation's defaults: red, green and blue; white
 MAX_TILES = 1024  # of a batch
 MADV_DONTNEED = 4  # sys/mman.h
 COMPARED = 64  # tiles of a batch that are compared, beside its ends
@@ -112,7 +112,7 @@ class ReadBatch(Task):
         return function.unsupported(shape, self.problem.bands, SCALE, self.problem.workers or 1, **more)
 
     def recall(self) -> None:
-        """Only the tiles are kept: what they hold is known from how they are made."""
+        """Only the tiles are kept: their contents are known from their generation."""
         self._every  # noqa: B018
 
     def check(self, function: Any, pools: dict[str, int]) -> PreparedCell:
@@ -143,7 +143,7 @@ class ReadBatch(Task):
         return self.problem.n, len(self.problem.bands), *self.problem.size[1:]
 
     def _paths(self, first: int) -> list[str]:
-        """Those of a batch that begins with so many tiles left out, which come last where there are no others."""
+        """The batch without its first tiles, which come last if there are no others."""
         return [str(self._every[(first + i) % len(self._every)]) for i in range(self.problem.n)]
 
     def _judge(self, output: Any, first: int) -> dict[str, float]:
@@ -196,7 +196,7 @@ class ColdPages(clock.Block):
 
 
 def _forget(paths: Sequence[str]) -> None:
-    """Take what this process has mapped of files out of its page table: pages that stand there are not dropped."""
+    """Remove mapped files from this process's page table: pages in it are not dropped from the cache."""
     files = {os.path.realpath(path) for path in paths}
     library = ctypes.CDLL(None)
     for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():

@@ -23,7 +23,7 @@ READY = ("virtualenv",)
 
 
 def installed_from() -> str | None:
-    """The action of the installed commit, OWNER/REPOSITORY@COMMIT; None where pip has not fetched it from GitHub."""
+    """The action of the installed commit, OWNER/REPOSITORY@COMMIT; None if pip has not fetched it from GitHub."""
     text = importlib.metadata.distribution("convbench").read_text("direct_url.json") or "{}"
     with contextlib.suppress(ValueError, KeyError, TypeError):
         content = json.loads(text)
@@ -35,7 +35,7 @@ def installed_from() -> str | None:
 def write(project: Project, config: Path | None, action: str) -> list[Path]:
     """Write both files and return their paths. Raises ClickException if one is there already, or they could not work.
 
-    config: the configuration, where it was named.
+    config: the configuration, if given.
     """
     if not ACTION.fullmatch(action):
         raise click.UsageError(f"{action!r} is not the place of an action, as OWNER/convbench@COMMIT")
@@ -71,7 +71,7 @@ def _template(name: str, action: str) -> str:
 
 
 def _branch(project: Project) -> str:
-    """The default branch: what the remote says, else the first that is configured."""
+    """The default branch: that of the remote, else the first configured one."""
     with contextlib.suppress(click.ClickException):
         return project.git("symbolic-ref", "--short", "refs/remotes/origin/HEAD").partition("/")[2]
     return (project.conf.branches or [None])[0] or "main"

@@ -98,7 +98,7 @@ def _versions(environment, commands: list[str]) -> dict[str, str]:
 
 
 def last_words(error: Exception) -> list[str]:
-    """What a build that failed printed, without what pip adds to it; nothing if it is no build that failed."""
+    """The output of a failed build without pip's additions; empty if something else failed."""
     printed = [getattr(error, stream, "") or "" for stream in ("stdout", "stderr")]  # pip says how far it is on the first
     lines = [line.strip() for line in "\n".join(printed).splitlines()]
     return [line for line in lines if line and not line.startswith(PIP_LINES)]

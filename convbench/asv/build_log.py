@@ -23,7 +23,7 @@ CAUSES = {
 
 
 def cause(log: Path) -> str:
-    """Why a build failed, where its log is clear about it."""
+    """The reason of a failed build, if its log has a clear one."""
     text = log.read_text(errors="replace")
     return next((sentence for words, sentence in CAUSES.items() if words in text), "")
 

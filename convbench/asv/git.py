@@ -1,4 +1,4 @@
-"""The one place where git is called. It obeys the configuration of the repository that is asked about, and of no other.
+"""Calls git, with the configuration of the queried repository only.
 
 A clone may carry a bare repository among its files, with a configuration of its own, which may run programs.
 https://git-scm.com/docs/git-config has safe.bareRepository, log.showSignature and core.fsmonitor.
@@ -54,7 +54,7 @@ def holds(folder: Path) -> bool:
 
 
 def tracked(folder: Path, *patterns: str) -> list[Path]:
-    """Files of a work tree that match one of git's patterns, relative to a folder of it; none where it is no work tree."""
+    """Files of a work tree that match one of git's patterns, relative to a folder of it; none if it is no work tree."""
     try:
         listed = _call(folder, "ls-files", "-z", "--", *patterns).stdout
     except FileNotFoundError:  # no git

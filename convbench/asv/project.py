@@ -34,7 +34,7 @@ class Project:
 
     @property
     def work(self) -> Path:
-        """Where runs keep what is not finished; on the same disk as the results, so that moving is one step."""
+        """The folder for unfinished results; on the same disk as the results, so that moving is one step."""
         return self.root / ".convbench"
 
     @property
@@ -100,7 +100,7 @@ class Project:
         return _first_file(self.git("status", "--porcelain", "-uno", "--", ":(top)", *left_out))
 
     def snapshot(self) -> str | None:
-        """A commit of the measured work tree as it is, None if it has no change; what asv writes is left out.
+        """A commit of the measured work tree with its changes, None without changes; asv's output is left out.
 
         Raises ClickException if the repository is elsewhere.
         """
@@ -111,7 +111,7 @@ class Project:
         return git.snapshot(top, [str(path.relative_to(top)) for path in written if path.is_relative_to(top) and path != top])
 
     def uncommitted_suite(self) -> str | None:
-        """A file of the suite or its configuration with uncommitted changes; None also where they are in no repository."""
+        """A file of the suite or its configuration with uncommitted changes; None also if they are in no repository."""
         kept = [(self.benchmarks, "."), (self.root, self.file.name)]
         kept = [(folder, path) for folder, path in kept if folder.is_dir() and git.holds(folder)]
         changed = (_first_file(git.run(folder, "status", "--porcelain", "--", path)) for folder, path in kept)

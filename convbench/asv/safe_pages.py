@@ -84,7 +84,7 @@ def _change(script: Path, pattern: str, replacement: str) -> None:
 
 
 def run() -> None:
-    """Run asv in this process, by which no broken file ends it. Its warnings go to standard error, where progress is not."""
+    """Run asv in this process, so that no broken file ends it. Its warnings go to standard error, where progress is not."""
     importlib.import_module("convbench.asv.tolerant_results")
     warnings = logging.StreamHandler(sys.stderr)
     warnings.setLevel(logging.WARNING)

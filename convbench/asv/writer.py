@@ -17,7 +17,7 @@ Lines = dict[Cell, list[dict[str, Any]]]
 
 
 def write(cells: Lines, known: dict[str, dict[str, Any]], commit: str, environment: dict[str, Any], folder: Path) -> Path:
-    """Put cells into asv's file of a commit, which is made where there is none; return its path.
+    """Put cells into asv's file of a commit, which is made if there is none; return its path.
 
     known: the benchmarks. environment: what convbench.asv.build_commit says of it. folder: has a folder for each machine.
     """
@@ -37,7 +37,7 @@ def write(cells: Lines, known: dict[str, dict[str, Any]], commit: str, environme
 
 
 def _measured(lines: list[dict[str, Any]]) -> tuple[float, list[float] | None, int | None]:
-    """A cell's value, samples and calls a sample, as asv has them: no number where there is no value."""
+    """A cell's value, samples and calls per sample in asv's form; calls are None without a value."""
     if lines[0].get("status") != "ok":
         return math.nan, None, None
     if "samples" not in lines[0]:

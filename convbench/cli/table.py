@@ -91,7 +91,7 @@ def _latest(here: Project, known: dict, machine_name: str | None, commit: str | 
 
     files = results.result_files(here.results)
     there = results.machines(here.results)
-    if machine_name is None:  # this machine, if it has been measured: others' results may be in the repository
+    if machine_name is None:  # this machine if it has been measured: others' results may be in the repository
         own = machine.name()
         machine_name = own if own in there else None
     elif there and machine_name not in there:

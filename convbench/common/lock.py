@@ -14,7 +14,7 @@ import filelock
 def lock(work: Path, results: Path) -> Iterator[None]:
     """Allow one run at a time: two would share cores.
 
-    work: the folder that holds the lock. results: where its results go. Both are made where they are missing.
+    work: the folder that holds the lock. results: where its results go. Both are made if they are missing.
     Raises ClickException if another run holds the lock, or a folder cannot be written to.
     """
     try:

@@ -10,7 +10,7 @@ import click
 
 
 def folder(name: str) -> Path:
-    """The folder `name` in this user's cache, made where there is none.
+    """The folder `name` in this user's cache, made if there is none.
 
     Raises ClickException if it cannot be made, or where it belongs to another user or is open to one.
     """

@@ -20,7 +20,7 @@ class Malformed(ValueError):
 
 @dataclass(frozen=True)
 class Acceptance:
-    """cell: a glob on name(parameters). reason: why it may be slower. by: where that was said."""
+    """cell: a glob on name(parameters). reason: why it may be slower. by: the source of the acceptance."""
 
     cell: str
     reason: str
@@ -31,7 +31,7 @@ class Acceptance:
 
 
 def read(file: Path) -> list[Acceptance]:
-    """The acceptances in a file; [] where there is none. Raises Malformed.
+    """The acceptances in a file; [] if there is none. Raises Malformed.
 
     The file holds any number of [[accept]] tables, each with a `cell` and a `reason`.
     """
@@ -46,7 +46,7 @@ def read(file: Path) -> list[Acceptance]:
         raise Malformed(f"{name} is not valid TOML: {error}") from None
     entries = content.pop("accept", [])
     if content or not isinstance(entries, list):
-        raise Malformed(f"{name} may contain only [[accept]] tables")
+        raise Malformed(f"{name} may hold only [[accept]] tables")
     found = []
     for number, entry in enumerate(entries, 1):
         if not (isinstance(entry, dict) and entry.keys() == {"cell", "reason"}):

@@ -35,7 +35,7 @@ class Suite:
     """The cells to measure, and what is not.
 
     listed: (name, reason) of what is not missing. broken: cells that failed before any round. unstable: by benchmark, why its
-    cells cannot be told apart. smallest: a cell's smallest change worth reporting, where it has one of its own. failure: why
+    cells cannot be told apart. smallest: a cell's smallest change worth reporting if it has one of its own. failure: why
     the gate cannot pass, whatever the cells' verdicts are.
     """
 
@@ -167,7 +167,7 @@ def _cell(
 
 
 def _cores(threads: str) -> int:
-    """Cores for a value of the parameter `threads`: as many, all that are there where it is no number."""
+    """Cores for a value of the parameter `threads`: as many, all that are there if it is no number."""
     have = load.cores()
     return min(int(threads), have) if threads.isdigit() and int(threads) else have
 

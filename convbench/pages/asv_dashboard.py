@@ -48,7 +48,7 @@ def publish(project: Project) -> None:
 
 
 def _require_pages(folder: Path) -> None:
-    """Raise ClickException if asv, which removes the folder it publishes to, would remove what it has not written."""
+    """Raise ClickException if asv, which removes its output folder, would remove other files."""
     try:
         found = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     except OSError as error:

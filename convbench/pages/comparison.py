@@ -44,7 +44,7 @@ def as_json(content: Any) -> str:
 
 
 def link(index: Path) -> bool:
-    """Put a link to the page into asv's index.html; False where its list of pages is not to be found."""
+    """Add a link to the page to asv's index.html; False if its list of pages was not found."""
     text = index.read_text(encoding="utf-8") if index.is_file() else ""
     entry = '\n\t<li id="nav-li-comparison"><a href="comparison.html">Compare implementations</a></li>'
     linked, count = ENTRY.subn(lambda found: found[0] + entry, text, count=1)

@@ -104,7 +104,7 @@ def _benchmark(name: str, entry: dict[str, Any], names: list[str]) -> dict[str, 
     """A benchmark with its rows: the combinations of all parameters except the implementation.
 
     short: the rows of the suite's short selection. numbers: for each of these parameters what its values stand for on an
-    axis, null where they are no numbers. raw: how asv writes an implementation, by its index in names.
+    axis, null if they are no numbers. raw: how asv writes an implementation, by its index in names.
     """
     place = entry["param_names"].index("implementation")
     values = [list(map(str, listed)) for listed in entry["params"]]
@@ -231,7 +231,7 @@ def _text(cell: Any) -> str:
 
 
 def _rate(cell: Any) -> str:
-    """Effective rate and share of the limit, where they are known."""
+    """Effective rate and share of the limit if they are known."""
     rate = f"{numbers.significant(cell.effective_gflops, 3)} GFLOP/s" if pd.notna(cell.effective_gflops) else ""
     share = numbers.percent(cell.percent_of_limit / 100) if pd.notna(cell.percent_of_limit) else ""
     return ", ".join(filter(None, (rate, share)))

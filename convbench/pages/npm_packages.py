@@ -21,7 +21,7 @@ import click
 
 from convbench.common import private_folder, untrusted
 
-# What the URLs in asv's page call a library, and npm's package of it; in the page's version where none is said.
+# What the URLs in asv's page call a library, and npm's package of it; in the page's version if none is said.
 PACKAGES = {
     "blueimp-md5": "blueimp-md5",
     "bootstrap": "bootstrap",
@@ -42,7 +42,7 @@ ELSEWHERE = re.compile(r"[\\:\x00-\x1f]|(^|/)(\.{0,2})(/|$)")
 
 
 class Unavailable(Exception):
-    """A file that the page takes from another host cannot be had here; the text says why, and what to do."""
+    """A file that the page takes from another host is not available; the message has the cause and the cure."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Library:
 
 
 def contents(library: Library) -> dict[str, bytes]:
-    """Every file of the library's package by its path, fetched where it is not kept or no longer whole.
+    """Every file of the library's package by its path, fetched if it is not kept or no longer whole.
 
     Raises Unavailable if it cannot be fetched, or is no package to be trusted.
     """
@@ -113,7 +113,7 @@ def contents(library: Library) -> dict[str, bytes]:
 def _unpack(library: Library, tarball: Path) -> dict[str, bytes]:
     """The files of a package; the one folder that they all are in is left out of their paths.
 
-    Raises Unavailable if a file would lie elsewhere or too much is packed, and Unreadable or one of DAMAGE where it is not
+    Raises Unavailable if a file would lie elsewhere or too much is packed, and Unreadable or one of DAMAGE if it is not
     whole.
     """
     files = {}
@@ -133,7 +133,7 @@ def _unpack(library: Library, tarball: Path) -> dict[str, bytes]:
 
 
 def linked(path: str, files: dict[str, bytes]) -> list[str]:
-    """The files of a package that one of them loads, if it is a style sheet."""
+    """The files of a package that one of them loads if it is a style sheet."""
     if not path.endswith(".css"):
         return []
     found = LINKED.finditer(files[path].decode(errors="replace"))

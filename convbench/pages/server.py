@@ -13,7 +13,7 @@ import click
 
 from convbench.pages import content_policy
 
-PORT = 8080  # where no other is asked for; asv's own
+PORT = 8080  # if no other is asked for; asv's own
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
@@ -41,7 +41,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         return True
 
     def send_head(self):
-        """Send what stands before a file, or that there is none: a folder is not listed, and no link leads out of ours."""
+        """Send the headers of a file, or 404: folders are not listed, and links must stay inside."""
         file = self._file()
         if file is None:
             self.send_error(http.HTTPStatus.NOT_FOUND)
@@ -51,7 +51,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         return super().send_head()
 
     def _file(self) -> Path | None:
-        """The regular file inside of the folder that is asked for, if there is one."""
+        """The regular file inside of the folder that is asked for if there is one."""
         try:
             found = Path(self.translate_path(self.path)).resolve()
             if found.is_dir():
@@ -62,7 +62,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
             return None
 
     def end_headers(self) -> None:
-        """Add what a browser may do with any answer."""
+        """Add the content policy to every answer."""
         self.send_header("Content-Security-Policy", self.policy)
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("Referrer-Policy", "no-referrer")
@@ -85,7 +85,7 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 def serve(folder: Path, port: int | None) -> None:
-    """Serve a folder until Ctrl-C; without a port on PORT or, where that is taken, on any that is free.
+    """Serve a folder until Ctrl-C; by default on PORT, or on any free one if that is taken.
 
     Raises ClickException if the port cannot be had.
     """

@@ -70,7 +70,7 @@ def external(page: str) -> list[Tag]:
 
 
 def make_local(project: Project) -> None:
-    """Put copies of what the published page takes from other hosts beside it, and have it take these.
+    """Replace the page's files from other hosts by local copies.
 
     Raises ClickException in one sentence where one cannot be had; then the page is as asv made it.
     """

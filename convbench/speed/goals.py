@@ -136,7 +136,7 @@ class Goals:
         return list(dict.fromkeys(found))
 
     def processes(self, key: Key, times: Times) -> int:
-        """In how many processes a problem is to be measured, by what those that have measured it found: at least one."""
+        """The number of processes to measure a problem in, from the times so far: at least one."""
         wanted = 1
         for ours, goal in self._promises(key[0]):
             if goal.near:
@@ -167,7 +167,7 @@ class Goals:
         return [row, *(other for overall in self.overall if row in overall.rows for other in overall.rows)]
 
     def only(self, names: tuple[str, ...]) -> tuple[Row, ...]:
-        """The rows of these names, all where none is given. Raises ClickException for a name that no row has."""
+        """The rows of these names, all if none is given. Raises ClickException for a name that no row has."""
         known = [row.name for row in self.rows]
         for name in names:
             if name not in known:
@@ -205,7 +205,7 @@ def _goal(entry: dict[str, Any]) -> Goal:
 
 @dataclass(frozen=True)
 class CandidateResult:
-    """What is known of one candidate on one problem: a line's entry for it, {} where it has not been measured."""
+    """The entry of a candidate in a problem's line, {} if it has not been measured."""
 
     entry: Mapping[str, Any]
 
@@ -222,7 +222,7 @@ class CandidateResult:
 
     @property
     def median(self) -> float:
-        """Seconds; NaN where there is no time."""
+        """Seconds; NaN if there is no time."""
         return self.quartiles[1] if self.status == "ok" else math.nan
 
 

@@ -11,7 +11,7 @@ from tabulate import tabulate
 from convbench.common import numbers
 from convbench.speed.goals import PACKED, THREADS, CandidateResult, Goals, Row, Times, judge, mean, times_faster
 
-# How the libraries are called where they are named, by what is stored.
+# How the libraries are called if they are named, by what is stored.
 LIBRARIES = {
     "python": "Python",
     "numpy": "NumPy",
@@ -96,7 +96,7 @@ def _problems(goals: Goals, row: Row, times: Times, threads: int) -> str:
 
 
 def _columns(goals: Goals, row: Row, times: Times, threads: int) -> list[str]:
-    """The candidates of a row in order, each followed by itself with packed weights where that was measured."""
+    """The candidates of a row in order, each followed by itself with packed weights if that was measured."""
     measured = {name for label in row.problems for name in times.names(label, threads)}
     names = dict.fromkeys([row.baseline, *row.beside, *row.compared, row.ours, *row.also])
     return [name for own in names for name in (own, own + PACKED) if name == own or name in measured]

@@ -1,4 +1,4 @@
-"""Measures what docs/speed.md judges, problem by problem on the working tree, and keeps each as soon as it is finished."""
+"""Measures the problems of docs/speed.md on the working tree, and stores each as soon as it is finished."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BEGIN, END = "<!-- convbench speed: begin -->", "<!-- convbench speed: end -->"
 
 
 def run(project: Project, file: TimesFile, wanted: tuple[str, ...], again: Again, console: Console) -> int:
-    """Measure what is not there yet of the wanted rows, and what is to be measured again; return how much failed.
+    """Measure missing times of the selected rows, and those to repeat; return the number of failures.
 
     Once all are measured, those that are close to what a goal wants are measured in further processes. Raises ClickException
     in one sentence for everything that prevents it, and when it is interrupted.
@@ -91,7 +91,7 @@ def show(project: Project, file: TimesFile, wanted: tuple[str, ...] = ()) -> str
 def show_all(project: Project, file: TimesFile, wanted: tuple[str, ...] = ()) -> str:
     """The report of the wanted rows, or all: those that this file has not whole, from where they were measured last.
 
-    Rows that promise something together are shown from where all of them were measured, if they were anywhere. Raises
+    Rows that promise something together are shown from one machine that measured all of them, if there is one. Raises
     ClickException where nothing was.
     """
     known = _goals(project)

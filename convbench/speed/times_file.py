@@ -115,7 +115,7 @@ def walls(project: Project, file: TimesFile) -> tuple[dict[Key, float], float]:
 
 
 def _changes(project: Project, paths: Sequence[str]) -> str:
-    """All that is not committed of the code, "" where everything is."""
+    """The uncommitted changes of the code, "" if there are none."""
     untracked = project.suite_git("ls-files", "-z", "--others", "--exclude-standard", "--", *paths).strip("\0").split("\0")
     texts = [f"{name}\n{(project.root / name).read_text(errors='replace')}" for name in filter(None, untracked)]
     return "".join([project.suite_git("diff", "--binary", "HEAD", "--", *paths), *texts])

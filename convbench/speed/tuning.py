@@ -24,7 +24,7 @@ Found = dict[int, dict[str, dict[str, float]]]  # seconds by number of threads, 
 
 
 def run(project: Project, again: measure.Again, dirty: bool, console: Console) -> list[str]:
-    """Measure what is not there yet, or is to be again, then write the table; return what to say of it.
+    """Measure missing times, and those to repeat, then write the table; return the lines of a report.
 
     What one process found is measured in two more where all other problems let expect something else.
     Raises ClickException in one sentence for everything that prevents it, and when it is interrupted: what was measured by

@@ -37,7 +37,7 @@ STEP, DRIFT, ALONE = "step", "drift", "alone"
 
 @dataclass(frozen=True)
 class Series:
-    """One value for every commit, in the order of the commits; NaN where there is none.
+    """One value for every commit, in the order of the commits; NaN if there is none.
 
     spread: half the interquartile range over the median of the samples of a typical commit, 0 if they are not known.
     """

@@ -48,7 +48,7 @@ class Impossible(click.ClickException):
 
 @dataclass(frozen=True)
 class Side:
-    """A cell in one results file: its median, quartiles and number of samples; no value where it has no time.
+    """A cell in one results file: its median, quartiles and number of samples; no value if it has no time.
 
     reason: why it has no time, or the reservation that it was measured with.
     """
@@ -183,7 +183,7 @@ def compare(
 def _files(folder: Path, machine: str, commit: str) -> dict[str, Path]:
     """A commit's results files on a machine by environment, the one measured last at the end.
 
-    A file that cannot be read is reported and skipped; raises Unreadable if that leaves none, Impossible where there is
+    A file that cannot be read is reported and skipped; raises Unreadable if that leaves none, Impossible if there is
     none.
     """
     found, unreadable = {}, []

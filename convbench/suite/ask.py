@@ -20,7 +20,7 @@ from convbench.common import progress
 def ask(
     project: Project, verb: str, question: dict[str, Any], console: Console, title: str = ""
 ) -> Generator[dict[str, Any], None, None]:
-    """The suite's answers, line by line; shows what is checked and how far the sampling is, behind a title.
+    """Yield the suite's answers, and show the progress behind a title.
 
     Closing the answers ends the process.
 

@@ -36,7 +36,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Graph:
-    """Callers and their callees, {caller: {callee: what its calls from there cost}}; the caller None is outside."""
+    """Callers and their callees, {caller: {callee: cost of its calls from there}}; the caller None is outside."""
 
     callees: Mapping[Function | None, Mapping[Function, Cost]]
     whole: float
@@ -83,7 +83,7 @@ def _reach(callees: Mapping[Function | None, Mapping[Function, Cost]], function:
 
 
 def lines(graph: Graph) -> Iterator[Line]:
-    """The tree's lines: what took longest comes first, cheap branches are folded into one line."""
+    """The lines of the tree, the most expensive first; cheap branches are folded into one line."""
     yield from _below(graph, None, (), set())
 
 
@@ -113,7 +113,7 @@ def _total(costs: Iterable[Cost]) -> Cost:
 
 
 def spell(function: Function) -> str:
-    """A function as a reader knows it: its name and, where it has one, its place."""
+    """A function as a reader knows it: its name and its place, if it has one."""
     file, line, name = function
     return name.strip("<>") if file == BUILT_IN else f"{name} ({file}:{line})"
 

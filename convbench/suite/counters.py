@@ -1,4 +1,4 @@
-"""What perf counted of the processor's work, as a table: each event for a call, and what it is a share of."""
+"""perf's counters as a table: each event per call, and its share of another."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 from convbench.common import numbers
 
-# value; unit; a processor's kind of core, where it has several; event; nanoseconds counted; percent of the time counted
+# value; unit; a processor's kind of core if it has several; event; nanoseconds counted; percent of the time counted
 LINE = re.compile(r"(?P<value>\d+\.?\d*);[^;]*;(?:\w+/)?(?P<event>[\w-]+)[^;]*;\d+;(?P<percent>\d+\.?\d*)(?:;.*)?")
 CLOCK, CYCLES, INSTRUCTIONS = "task-clock", "cycles", "instructions"
 NONE = (
@@ -36,7 +36,7 @@ class Counter:
 
 
 def read(report: str) -> dict[str, Counter]:
-    """Counters by event, from the lines of `perf stat --field-separator ';'`; what was not counted is left out.
+    """Counters by event, from the lines of `perf stat --field-separator ';'`; events that were not counted are left out.
 
     Each kind of core counts its own part of the time, and perf takes each for the whole: together they are the mean, by time.
     Raises ClickException if the machine counts neither cycles nor instructions.

@@ -1,4 +1,4 @@
-"""py-spy's flame graph with names where it has addresses alone, and a title that says what was profiled."""
+"""py-spy's flame graph with names in place of addresses, and a title with what was profiled."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ LABELLED = Form({"PROBLEM": _text})  # of all other operations
 
 
 def request(operation: str, texts: Sequence[str], options: dict[str, Any], given: Collection[str]) -> dict[str, Any]:
-    """The question in the form the suite takes: what the form's arguments leave of the texts are names of implementations.
+    """The request in the suite's form; arguments beyond those of the form are names of implementations.
 
     options: all, with their defaults. given: the names of those that the user gave. Raises click.UsageError for a missing
     argument or an option that the operation has not, and click.BadParameter for a text that is not what its form says.

@@ -35,9 +35,9 @@ REFUSED = (
 
 @dataclass(frozen=True)
 class Outputs:
-    """The selected outputs: files, and texts to print; the call tree, where none is selected.
+    """The selected outputs: files, and texts to print; the call tree if none is selected.
 
-    flat: a key of flat_profile.ORDERS. rate: stacks per second, where that is not left to MAX_RATE and MAX_STACKS.
+    flat: a key of flat_profile.ORDERS. rate: stacks per second if that is not left to MAX_RATE and MAX_STACKS.
     """
 
     graph: Path | None = None
@@ -178,7 +178,7 @@ def sample(pid: int, seconds: float, target: Path, asked: int | None = None) -> 
 
 
 def label_trace(trace: Path, facts: dict[str, Any], name: str, target: Path) -> bool:
-    """Put what was profiled into torch's trace, and take this machine's names out; say whether no operator is in it."""
+    """Add the profiled names to torch's trace and remove this machine's; return whether it has no operator."""
     content = json.loads(trace.read_text(encoding="utf-8"))
     content |= {"traceName": Path(name).name, "host_name": "", "convbench": facts}
     target.write_text(json.dumps(content), encoding="utf-8")
@@ -195,7 +195,7 @@ def _profile(facts: dict[str, Any], calls: int, profile: Path, order: str | None
 
 
 def _tool(command: list[str], given: str | None = None) -> str:
-    """Run a tool; return what it printed. Raises ClickException with the line that says what is wrong."""
+    """Run a tool; return its output. Raises ClickException with the line of the error."""
     done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
     if done.returncode:
         lines = [*done.stdout.splitlines(), *done.stderr.splitlines()] or ["it printed nothing"]

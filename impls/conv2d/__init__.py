@@ -21,7 +21,7 @@ class _Operation(types.ModuleType):
         """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S): NumPy arrays of float32 or float64.
 
         Arguments, results and meaning are those of torch.nn.functional.conv2d, but that an input has its batch dimension and
-        that OpenCV, where it is picked, leaves out taps of zero: a NaN does not count there. exact: sum products alone, as
+        that OpenCV, if it is picked, leaves out taps of zero: a NaN does not count there. exact: sum products alone, as
         the definition does, without the transforms that round more. Raises ValueError or TypeError that name the argument,
         and MemoryError where the arrays, or what every implementation lays out beside them, would not fit.
         """

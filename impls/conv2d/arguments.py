@@ -1,4 +1,4 @@
-"""The one place where the arguments of conv2d are checked and brought into one form.
+"""Checks the arguments of conv2d and normalises them.
 
 Follows torch.nn.functional.conv2d: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv2d.html
 """
@@ -37,7 +37,7 @@ class Geometry(NamedTuple):
 class Plan(NamedTuple):
     """What a checked call comes to: the function without checks that computes it, and settings in their one form.
 
-    elements: those of Geometry where they are so many that each call asks for free memory first, else 0.
+    elements: those of Geometry if they are so many that each call asks for free memory first, else 0.
     """
 
     unchecked: Callable[..., Any]

@@ -152,7 +152,7 @@ _declaration = functools.cache(contract.declaration)
 
 
 def computes(name: str, problem: Problem, exact: bool) -> bool:
-    """Whether an implementation supports a problem, and is exact where that is asked; its library is not imported."""
+    """Whether an implementation supports a problem, and is exact if that is asked; its library is not imported."""
     declared = _declaration(name)
     if exact and TRANSFORMS & {name, declared["family"]}:
         return False

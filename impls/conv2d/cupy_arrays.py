@@ -18,7 +18,7 @@ MULTIPROCESSOR = 1 << 16  # registers that the threads of its blocks share
 
 
 def pad(input: cupy.ndarray, padding: tuple[Pair, Pair]) -> cupy.ndarray:
-    """Put zeros around the images of input (N, C, H, W); the array itself where there are none to put."""
+    """Put zeros around the images of input (N, C, H, W); the array itself if there are none to put."""
     return cupy.pad(input, ((0, 0), (0, 0), *padding)) if any(map(any, padding)) else input
 
 

@@ -1,4 +1,4 @@
-"""A raw CUDA kernel for any convolution, a thread for each output: for what other kernels have no room for."""
+"""A raw CUDA kernel for any convolution, one thread per output: the fallback if other kernels lack memory."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Whether CuPy or torch has a CUDA device within reach and what it takes to use it, for the implementations that need one.
 
-Each library is imported where it is asked about; one that is not installed is worded by impls.load.
+Each library is imported if it is asked about; one that is not installed is worded by impls.load.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from impls.checks import Pair
 
 
 def pad(input: np.ndarray, padding: tuple[Pair, Pair]) -> np.ndarray:
-    """Put zeros around the images of input (N, C, H, W); the array itself where there are none to put."""
+    """Put zeros around the images of input (N, C, H, W); the array itself if there are none to put."""
     return np.pad(input, ((0, 0), (0, 0), *padding)) if np.any(padding) else input
 
 
@@ -54,5 +54,5 @@ def by_definition(input, weight, bias, stride, padding, dilation, groups):
 
 
 def if_finite(output, *arguments):
-    """The output of a transform where all of it is finite, else conv2d(*arguments) by its definition."""
+    """The output of a transform if all of it is finite, else conv2d(*arguments) by the definition."""
     return output if np.isfinite(output).all() else by_definition(*arguments)

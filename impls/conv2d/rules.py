@@ -50,7 +50,7 @@ MAX_CHANNELS_PER_OUTPUT = 16  # with wide vectors, of at least so many images ..
 MIN_UNSHARED_IMAGES = (
     8  # ... and over MAX_CACHED_TAPS taps of all channels: transforms of images are shared by too few outputs
 )
-# 1x1 layers: sums along rows, but for outputs that fill one vector or two of AVX2 where there are many channels.
+# 1x1 layers: sums along rows, but for outputs that fill one vector or two of AVX2 if there are many channels.
 MIN_VECTOR_PIXELS = 16  # of an image, none of them padding: one vector
 FULL_VECTOR_OUTPUTS = 8, 16
 FULL_VECTOR_CHANNELS = range(128, 1200)

@@ -1,4 +1,4 @@
-"""The one place where the arguments of conv2d_backward are checked and brought into one form.
+"""Checks the arguments of conv2d_backward and normalises them.
 
 They are those of conv2d, as impls/conv2d/arguments.py checks them, and the gradient of its output.
 """

@@ -1,4 +1,4 @@
-"""The one place where the arguments of conv_transpose2d are checked and brought into one form.
+"""Checks the arguments of conv_transpose2d and normalises them.
 
 Follows torch.nn.functional.conv_transpose2d:
 https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv_transpose2d.html

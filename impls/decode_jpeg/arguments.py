@@ -1,4 +1,4 @@
-"""The one place where the arguments of decode_jpeg are checked; preprocess has its JPEGs and regions checked here too."""
+"""Checks the arguments of decode_jpeg, and the JPEGs and regions of preprocess."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Region(NamedTuple):
 def checker(arrays: str, limits: Mapping[str, Any], unchecked: Callable[..., Any] = checks.together) -> Callable[..., Any]:
     """Make the check for one implementation, which calls `unchecked` with decode_jpeg's arguments in one form.
 
-    The form: jpegs as a list of bytes, regions as a list of Region, the whole of an image where none is given.
+    The form: jpegs as a list of bytes, regions as a list of Region, the whole of an image if none is given.
     """
     if arrays != "numpy":
         raise ValueError(f'arrays must be "numpy": decode_jpeg returns NumPy arrays, not those of {arrays}')
@@ -110,7 +110,7 @@ def _require_pixels(i: int, image: tuple[int, int], scale: int) -> None:
 
 
 def require_inside(i: int, region: Region, image: tuple[int, int]) -> None:
-    """Raise ValueError for region i where it is empty or does not lie inside an image of this height and width."""
+    """Raise ValueError for region i if it is empty or does not lie inside an image of this height and width."""
     if min(region.height, region.width) < 1:
         raise ValueError(f"regions[{i}] must hold at least one pixel, not {region.height} x {region.width}")
     bottom, right = region.top + region.height, region.left + region.width

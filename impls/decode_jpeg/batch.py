@@ -1,4 +1,4 @@
-"""A list of images decoded one by one, by one thread or several: what every implementation does."""
+"""Decodes a list of images one by one, by one thread or several, for every implementation."""
 
 from __future__ import annotations
 

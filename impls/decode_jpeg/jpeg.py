@@ -61,7 +61,7 @@ def decoded(
 ) -> np.ndarray:
     """The pixels (H, W, 3) that a decoder makes of image i, which has the size that its markers say.
 
-    read: decodes the image's bytes, without its metadata, at 1 / scale; of a region alone where that has a height and width.
+    read: decodes the image's bytes, without its metadata, at 1 / scale; of a region alone if that has a height and width.
     Raises BadImage that names the image, and MemoryError.
     """
     try:

@@ -1,4 +1,4 @@
-"""The one place where the arguments of im2col are checked and brought into one form."""
+"""Checks the arguments of im2col and normalises them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one place where the arguments of preprocess are checked; those that decode_jpeg has too are checked there."""
+"""Checks the arguments of preprocess; decode_jpeg checks those that both have."""
 
 from __future__ import annotations
 

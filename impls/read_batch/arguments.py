@@ -1,4 +1,4 @@
-"""The one place where the arguments of read_batch are checked, and where it is said what is wrong with a tile.
+"""Checks the arguments of read_batch, and describes faults of tiles.
 
 Bands are numbered from 1, as rasterio has them: https://rasterio.readthedocs.io/en/stable/topics/reading.html
 """
@@ -72,7 +72,7 @@ def unsupported(
     dtype: Any = "float32",
     compression: str = "none",
 ) -> str | None:
-    """Return what of tiles (N, C, H, W) is outside `limits`, or None. Raises as a call would for unsupported tiles.
+    """Return the part of tiles (N, C, H, W) outside `limits`, or None. Raises as a call would for unsupported tiles.
 
     dtype: the batch's. compression: the tiles', "none", "deflate" or "lzw" for example.
     """

@@ -1,4 +1,4 @@
-"""A batch filled tile by tile, by one thread or several: what every implementation does that opens the tiles themselves."""
+"""Fills a batch tile by tile, by one thread or several, for implementations that open each tile themselves."""
 
 from __future__ import annotations
 

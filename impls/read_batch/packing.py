@@ -29,7 +29,7 @@ File = tuple[int, int, int]  # device, inode and time of change: another file ha
 
 
 class NotPacked(ValueError):
-    """A tile is not packed, or was changed since; the text says what to do."""
+    """A tile is not packed, or was changed since; the message has the cure."""
 
 
 class Packed(NamedTuple):
@@ -74,7 +74,7 @@ def pack(folder: str | os.PathLike[str]) -> Path:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file that takes a path's place once it is written; where that fails, nothing is left of it."""
+    """A file that takes a path's place once it is written; if that fails, nothing is left of it."""
     # A random name of a file that does not exist yet: under a known one a link of another user could lie in wait.
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:

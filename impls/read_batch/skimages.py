@@ -61,7 +61,7 @@ def _require_alone(path: str, found: tiff.Image) -> None:
 
 
 def _says_the_shape(description: bytes, found: tiff.Image) -> bool:
-    """Whether a description is what tifffile writes, and says of the image what its tags do."""
+    """Whether a description has tifffile's format and agrees with the tags."""
     shape = [found.height, found.width]
     shape = [*shape, found.bands] if found.together else [found.bands, *shape]
     try:

@@ -37,7 +37,7 @@ FORMS = {
 
 
 class File:
-    """An open file, and what was read of it. Raises ValueError if it is none, or ends before what is read."""
+    """An open file with the bytes read so far. Raises ValueError if it is no regular file or too short."""
 
     def __init__(self, file: int) -> None:
         status = os.fstat(file)
@@ -72,5 +72,5 @@ class File:
         return tuple(header)
 
     def says(self, header: Header, size: int) -> bool:
-        """Whether the file says what another with this header does."""
+        """Whether the file agrees with another one with this header."""
         return self.length >= size and all(self.start[place : place + len(data)] == data for place, data in header)

@@ -42,6 +42,6 @@ def checked_pixels(tile: tiff.Tile, found: tiff.Image) -> np.ndarray:
 
 
 def tile_format(array: np.ndarray) -> TileFormat:
-    """What pixels() returned, as what tiles of a batch have in common."""
+    """The common properties of a batch's tiles, from the result of pixels()."""
     bands, height, width = array.shape
     return TileFormat(bands, height, width, array.dtype.name)

@@ -1,4 +1,4 @@
-"""The one place where the arguments of train_step are checked and brought into one form."""
+"""Checks the arguments of train_step and normalises them."""
 
 from __future__ import annotations
 

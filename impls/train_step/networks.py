@@ -2,7 +2,7 @@
 
 The perceptron 784-1000-1000-10 of Chainer's first example. "text" is the network of a post on writing one's own convolution
 in PyTorch: four 3x3 layers of 3, 3, 6 and 6 channels, a maximum over 2x2 pixels behind each two of them, 96-30-10 linear, a
-fifth of the inputs to each linear layer dropped out. "convolutional" has 50 where that has 30, and drops out before the
+fifth of the inputs to each linear layer dropped out. "convolutional" has 50 if that has 30, and drops out before the
 last layer alone.
 """
 

@@ -10,7 +10,7 @@ import numpy as np
 
 
 def dot(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """The product of two matrices, into `out` where that is given."""
+    """The product of two matrices, into `out` if that is given."""
     return a.dot(b, out)
 
 

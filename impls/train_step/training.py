@@ -13,7 +13,7 @@ from impls.adam_step.tensors import lists_by_torch
 from impls.train_step import networks
 from impls.train_step.networks import Convolution
 
-BETA1, BETA2, EPS = 0.9, 0.999, 1e-8  # adam_step's where they are not given
+BETA1, BETA2, EPS = 0.9, 0.999, 1e-8  # adam_step's if they are not given
 
 
 def step_by(

@@ -1,4 +1,4 @@
-"""The one place where the arguments of train_tiles are checked, and where the shapes of ResNet-18's arrays are.
+"""Checks the arguments of train_tiles, and has the shapes of ResNet-18's arrays.
 
 He et al., Deep residual learning for image recognition, arXiv 1512.03385, table 1.
 """
@@ -93,7 +93,7 @@ def unsupported(
     dtype: Any = "float32",
     compression: str = "none",
 ) -> str | None:
-    """Return what of tiles (N, C, H, W) is outside `limits`, or None. Raises as a call would for what is nowhere
+    """Return the part of tiles (N, C, H, W) outside `limits`, or None. Raises as a call would for what is nowhere
     supported.
     """
     _at_least("batch", batch, 1)

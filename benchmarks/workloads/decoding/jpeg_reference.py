@@ -140,7 +140,7 @@ def _plane(
     image: tuple[int, int],
     scale: int,
 ) -> np.ndarray:
-    """A component's values (ceil(H / scale), ceil(W / scale)): transformed, averaged, and interpolated where it has fewer."""
+    """A component's values (ceil(H / scale), ceil(W / scale)): transformed, averaged, and interpolated if it has fewer."""
     rows, columns = units[0] * part.high, units[1] * part.wide
     coefficients = np.zeros(rows * columns * 64)
     coefficients[np.frombuffer(part.places, np.int64)] = np.frombuffer(part.values, np.int32)

@@ -1,6 +1,6 @@
 """The definition's four lines in NumPy, as one writes them down: each operation makes an array.
 
-14 operations over whole arrays, each with an array of its own for the result, most of them allocated again; extra memory:
+14 operations over whole arrays, each with an array of its own for the result, most of them newly allocated; extra memory:
 three of the parameter's size at a time. The ladder's first rung, and the hot spot that a post on speeding up Chainer with
 Cython found.
 """

@@ -28,7 +28,7 @@ def convolve(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1
 
 
 def _first_with_room(exact, by_rule, input, weight, bias, stride, padding, dilation, groups):
-    """By the fastest that has room for what it lays out. Raises the fastest's MemoryError where none has."""
+    """Compute by the fastest implementation with enough memory. Raises the MemoryError of the fastest if none has."""
     shapes, dtype, threads = (input.shape, weight.shape), checks.dtype_name(input.dtype), arguments.thread_count()
     errors = []
     for unchecked in choice.best_first(exact, by_rule, *shapes, stride, padding, dilation, groups, dtype, threads):

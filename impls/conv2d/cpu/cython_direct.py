@@ -2,8 +2,8 @@
 
 2 N K P Q (C/g) R S FLOPs. Several output rows are summed at once, so that each vector of the input, once loaded, serves
 all taps and rows that see it (register blocking, as in Iandola et al., "Communication-minimizing 2D convolution in GPU
-registers", ICIP 2013); weights stay in registers where they are few. Several outputs of a group, up to six, or twelve
-with AVX-512, share a tile of one row where there are more than two, with AVX-512 than three, or four in large images.
+registers", ICIP 2013); weights stay in registers if they are few. Several outputs of a group, up to six, or twelve
+with AVX-512, share a tile of one row if there are more than two, with AVX-512 than three, or four in large images.
 1x1 layers, not padded, are one row of tiles, whose pixels the first outputs copy while they are summed, or, where
 strided, are copied before, channel by channel, all that one tile sees side by side (packing, as in Goto and van de
 Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 34, 2008), 384 channels at a time, or with AVX-512
@@ -17,10 +17,10 @@ read where they lie too, masks leaving padding out, with AVX-512 and square kern
 to 64 columns, undilated and with strides of 1 or 2. Depthwise images are else mostly transposed to vectors of channels,
 a band of rows at a time, and so are those of too few columns for vectors along them. Along rows, outputs of 8 MB and
 more are written by non-temporal stores. For each thread, extra memory: a padded copy of at most about 100 kB, or of the
-rows that eight output rows see where that is more, with several outputs at once a number for each weight of an output
-and, without AVX-512, as many output rows as the kernel has; tiles of 192 kB and one more, or of two where that is more,
+rows that eight output rows see if that is more, with several outputs at once a number for each weight of an output
+and, without AVX-512, as many output rows as the kernel has; tiles of 192 kB and one more, or of two if that is more,
 or for all of them the packed weights; across channels their weights and 512 kB, or a vector of channels of what twice
-as many output rows see as the kernel has, and of their sums, where that is more. Up to 2^12 products for each byte of a
+as many output rows see as the kernel has, and of their sums if that is more. Up to 2^12 products for each byte of a
 vector are one thread's: others take longer to begin.
 """
 

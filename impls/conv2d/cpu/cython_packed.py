@@ -13,11 +13,11 @@ some of the input channels after the other, so that a core keeps both meanwhile.
 with AVX2, they are from 128 KB on, images for 1x1 layers of over 256 KB are copied six pixels of all channels at a
 time, in bands that stay near a core for all outputs, those for strided 1x1 layers of over 48 outputs without the places
 that no output sees, and one vector of outputs is summed for up to twelve pixels, one left over together with two others
-for up to four, which fills registers. Threads have groups of their own where there are enough, and images or bands of
+for up to four, which fills registers. Threads have groups of their own if there are enough, and images or bands of
 an image where the weights are soon packed for each of them. In all, extra memory: 8 MB of copied images, or one where
 that is more, and one of a group for each thread where it has its own; and for each thread 115 kB of sums and the
-weights of 32 output channels, or of a group, without groups of up to 256, where it has batches of images of its own,
-and all of them where it has bands of six pixels. Up to 2^12 products for each byte of a vector are one thread's: others
+weights of 32 output channels, or of a group, without groups of up to 256 if it has batches of images of its own,
+and all of them if it has bands of six pixels. Up to 2^12 products for each byte of a vector are one thread's: others
 take longer to begin.
 """
 

@@ -25,14 +25,14 @@ from impls.conv2d.arguments import output_shape
 
 WIDE = get_host_cpu_features().get("avx512f", False)
 WIDTH = 64 if WIDE else 32  # bytes of a vector; wider than the machine's, LLVM takes two for one
-AHEAD = 8  # vectors along the row that are asked for before they are wanted
+AHEAD = 8  # vectors along the row that are prefetched
 KEPT = {"cache": True, "nogil": True, "fastmath": {"contract"}}
 
 
 def form(together, vectors, solid):
     """The form of a block in tuples whose lengths Numba takes for a part of their type, so that kernels are made to measure.
 
-    Its output channels, rows, most vectors along a row, and the size of the kernel where it is known: of 24 sums or 12.
+    Its output channels, rows, most vectors along a row, and the size of the kernel if it is known: of 24 sums or 12.
     """
     if vectors > 2 and together < 4:
         rows, widest = 6 // together, 4
@@ -78,7 +78,7 @@ class _Vectors:
         return pointer
 
     def load(self, pointer, mask=None):
-        """A vector; zero if a mask is not set, and what lies there is not touched."""
+        """A vector; zero where a mask is not set, and memory there is not read."""
         pointer = self.builder.bitcast(pointer, self.type.as_pointer())
         if mask is not None:
             align = ir.Constant(ir.IntType(32), self.size)
@@ -100,7 +100,7 @@ class _Vectors:
         return self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, name), operands)
 
     def fetch(self, pointer, write):
-        """Have the machine bring to its cache what will be wanted soon; it does no harm where nothing lies."""
+        """Prefetch memory into the cache; invalid addresses do no harm."""
         word = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer(), word, word, word])
         call = cgutils.get_or_insert_function(self.builder.module, kind, "llvm.prefetch.p0")
@@ -259,7 +259,7 @@ def _pairs(context, image, i, columns, pad, lines, j, pitch):
 
 @njit(**KEPT)
 def _sorted(plan, image, plane, y, low, high, residues, lines):
-    """Put rows of units low to high, of the channels from `plane` on, apart by residue; zeros where there is no pixel."""
+    """Put rows of units low to high, of the channels from `plane` on, apart by residue; zeros if there is no pixel."""
     for channel in range(plan.channels):
         for unit in range(low, high):
             source = ((plane + channel) * plan.height + y + unit * plan.unit) * plan.width
@@ -332,7 +332,7 @@ def _plan(together, input_shape, weight_shape, output_shape, stride, pad, dilati
     known = taps_y if taps_y == taps_x and stride == (1, 1) and dilation == (1, 1) else 0
     shape = form(together, vectors, known if known == 3 or (known in (5, 7) and together == 1) else 0)
     tallest = tall = len(shape[1])
-    # Rows share units where the windows of neighbours do: where they are dilated, with every dilation-th other row.
+    # Rows share units where the windows of neighbours do; if they are dilated, with every dilation-th other row.
     sets = min(p, dilation[0]) if stride[0] == 1 else 1
     step = stride[0] if dilation[0] == 1 else 1
     if step >= taps_y or (dilation[0] > 1 and stride[0] > 1):

@@ -5,7 +5,7 @@ numbers are multiplied channel by channel as 36 matrix products, and 4x4 outputs
 2 N K P Q (C/g) R S FLOPs in the products, and the transforms. The products keep 14 tiles by two vectors of outputs in
 registers (Goto and van de Geijn, doi 10.1145/1356052.1356053); each thread takes a block of outputs, transforms its weights
 just before it needs them, and brings back 56 tiles at a time, so that its part of the work stays in its own cache.
-The extra memory: 4 MB of transformed tiles, or one row of tiles where that is more, and for each thread 36 C/g transformed
+The extra memory: 4 MB of transformed tiles, or one row of tiles if that is more, and for each thread 36 C/g transformed
 weights for each of the 32 (16 in float64) outputs of its block and 0.3 MB of products. Rounds more than a direct sum.
 Numba's own loops keep sums in memory, so the innermost kernels are written in LLVM's instructions.
 """
@@ -59,7 +59,7 @@ class _Vectors:
         return self.builder.icmp_signed("<", ir.Constant(words, list(range(self.lanes))), self.spread(count, words))
 
     def load(self, pointer, mask=None):
-        """A vector; zero if a mask is not set, and what lies there is not touched."""
+        """A vector; zero where a mask is not set, and memory there is not read."""
         pointer = self.builder.bitcast(pointer, self.type.as_pointer())
         if mask is not None:
             align = ir.Constant(ir.IntType(32), self.size)

@@ -1,4 +1,4 @@
-"""torch.compile of one convolution: what a graph compiler adds to a call that is one library kernel already.
+"""torch.compile of one convolution, which is one library kernel already: the overhead of a graph compiler.
 
 2 N K P Q (C/g) R S FLOPs; extra memory as cpu.torch. Every new shape compiles for a second or more, so the suite
 measures it on request and for named layers alone. https://docs.pytorch.org/docs/stable/generated/torch.compile.html

@@ -1,7 +1,7 @@
 """cupyx.scipy.ndimage.correlate for every pair of channels, all images at once.
 
 2 N K H W (C/g) R S FLOPs over the padded H x W, in float64 whatever the dtype; extra memory: the padded image and one
-image of results. CuPy's function has neither stride nor dilation, and leaves out taps that are zero: where there are
+image of results. CuPy's function has neither stride nor dilation, and leaves out taps that are zero: if there are
 any and an image is not finite, the patches are multiplied instead.
 https://docs.cupy.dev/en/stable/reference/generated/cupyx.scipy.ndimage.correlate.html
 """

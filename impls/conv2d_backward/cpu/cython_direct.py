@@ -4,7 +4,7 @@
 changed over, by the kernel of conv2d's cpu.cython_direct, and otherwise by that of conv_transpose2d's. The weight's keeps
 the sums of a tile of taps, one for each lane, in registers for all rows of an image; of strided images it sees every
 stride-th column at a time, for which they are one; extra memory: a vector for each tap, at most 4 MB of them for each
-thread, the padded image where it is narrow or strided, and what conv2d's kernel takes.
+thread, the padded image if it is narrow or strided, and what conv2d's kernel takes.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""What a profile of cpu.numpy names, mended: one pass for the update, products written where they are wanted, nothing filled.
+"""What a profile of cpu.numpy names, mended: one pass for the update, products written if they are wanted, nothing filled.
 
 Eight products: the nominal FLOPs but for those of the images' gradient. One pass over each parameter for the update, made as
 soon as its gradient is there; extra memory: the gradients of one layer, and the layers' values. The script stays Python, as

@@ -253,4 +253,4 @@ def test_a_malformed_file_of_acceptances(sample, python):
     with built_by(python):
         done = inside(sample.folder, "gate", sample.commits["base"], sample.commits["malformed"], *FILLED)
     assert done.returncode == 2
-    assert done.stderr == f"Error: {accept.FILE} may contain only [[accept]] tables\n"
+    assert done.stderr == f"Error: {accept.FILE} may hold only [[accept]] tables\n"

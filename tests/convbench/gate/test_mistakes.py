@@ -100,7 +100,7 @@ def test_accepted_without_a_reason(project, options):
 def test_a_malformed_accept_file(project):
     project.commit({".asv.toml": "accept = 3"})
     said = mistake(project.folder, "HEAD~1", "HEAD", "--accept-file", project.folder / ".asv.toml")
-    assert said == "Error: .asv.toml may contain only [[accept]] tables"
+    assert said == "Error: .asv.toml may hold only [[accept]] tables"
 
 
 @pytest.mark.parametrize("option", ["--json", "--markdown"])

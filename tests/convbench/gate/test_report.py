@@ -159,7 +159,7 @@ def terminal(result, width=140):
 
 
 def test_a_malformed_file_of_the_head_is_told():
-    result = ended(SLOW, proposal_error="convbench-accept.toml may contain only [[accept]] tables")
+    result = ended(SLOW, proposal_error="convbench-accept.toml may hold only [[accept]] tables")
     for text in (terminal(result), formats.as_markdown(result)):
         assert "The head's convbench-accept.toml may hold" in text
         assert "and proposes nothing" in text

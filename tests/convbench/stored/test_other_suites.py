@@ -209,7 +209,7 @@ def test_bad_files_alone_are_no_results(project):
     done = show()
     assert done.exit_code == 1
     first, second, last = done.stderr.splitlines()
-    assert {first.split()[2], second.split()[2]} == {"box/a.json", "box/b.json"}
+    assert {first.split()[1], second.split()[1]} == {"box/a.json", "box/b.json"}
     assert last.startswith("Error: no results yet in results/")
 
 

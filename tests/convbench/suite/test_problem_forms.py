@@ -104,7 +104,7 @@ MISTAKES = {
     "an option of none": (
         ("train_step", "5"),
         {"dtype": "float64"},
-        "--dtype is not an option of train_step, .* its options are none",
+        "--dtype is not an option of train_step; its options are none",
     ),
     "no groups": (
         ("im2col", "9x9", "3x3"),
