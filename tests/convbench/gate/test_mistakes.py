@@ -67,7 +67,7 @@ def test_a_first_branch_that_is_not_here(project):
     project.commit({"asv.conf.json": json.dumps(conf | {"branches": ["trunk"]})})
     said = mistake(project.folder)
     assert "trunk" in said
-    assert "name the base" in said
+    assert "give the base" in said
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_setting_of_another_kind(project, setting, value, kind):
 
 @pytest.mark.parametrize("options", [["--accept", "x"], ["--reason", "x"]])
 def test_accepted_without_a_reason(project, options):
-    assert "--accept and --reason belong together" in mistake(project.folder, *options)
+    assert "--accept and --reason must be given together" in mistake(project.folder, *options)
 
 
 def test_a_malformed_accept_file(project):
