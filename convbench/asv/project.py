@@ -58,7 +58,8 @@ class Project:
         try:
             return self.git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
         except click.ClickException as error:
-            if not error.message.endswith("failed: "):  # git said why: no repository, or no git
+            # git said why: no repository, or no git.
+            if not (error.message.endswith("failed: ") or "expected commit type" in error.message):
                 raise
             raise click.ClickException(f"git knows no commit {name!r} in {self.source}{self.shallow_words}") from None
 
