@@ -27,9 +27,10 @@ ALLOWED = {
     "convbench.common": set(),
     "convbench.asv": {"common"},
     "convbench.stored": {"common", "asv"},
+    "convbench.changed": {"common", "asv"},
     "convbench.adopt": {"common", "asv", "gate"},
     "convbench.run": {"common", "asv", "stored"},
-    "convbench.gate": {"common", "asv", "stored"},
+    "convbench.gate": {"common", "asv", "stored", "changed"},
     "convbench.bisect": {"common", "asv", "stored", "gate"},
     "convbench.suite": {"common", "asv", "stored"},
     "convbench.speed": {"common", "asv", "stored", "suite"},
@@ -124,14 +125,14 @@ def test_statistics_import_numpy_and_scipy_alone(name):
     assert others <= {"numpy", "scipy", "ruptures", "__future__"}
 
 
-@pytest.mark.parametrize("name", ["worker", "probe"])
+@pytest.mark.parametrize("name", ["gate.programs.worker", "gate.programs.probe", "changed.tracer"])
 def test_what_a_gate_runs_in_the_suites_environment_needs_python_3_9_and_asv_runner_alone(name):
     pytest.importorskip("vermin", reason="vermin is not installed: pip install vermin")
-    program = ROOT / "convbench" / "gate" / "programs" / f"{name}.py"
+    program = ROOT.joinpath("convbench", *name.split(".")).with_suffix(".py")
     command = [Path(sys.executable).with_name("vermin"), "--target=3.9-", "--eval-annotations", "--violations", program]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
-    names = {one.partition(".")[0] for one in imported(sources("convbench")[f"convbench.gate.programs.{name}"])}
+    names = {one.partition(".")[0] for one in imported(sources("convbench")[f"convbench.{name}"])}
     assert names - sys.stdlib_module_names <= {"asv_runner"}
 
 

@@ -45,7 +45,7 @@ MAX_ROWS = 100  # cells that are shown
 MAX_TABLE = 60_000  # characters; GitHub takes 65536 for all of a comment
 
 VERDICTS = ("broken", "regressed", "not measured", "not reached", "unstable")
-VERDICTS += ("ambiguous", "improved", "new", "gone", "same", "skipped")
+VERDICTS += ("ambiguous", "improved", "new", "gone", "same", "skipped", "untouched")
 STATUS = {
     0: "passes",
     1: "fails: cells have regressed",
@@ -226,6 +226,7 @@ CELL = record(
     ("traceback", optional(text)),
     ("unit", text),
     ("values", mapping(many(many(VALUE, 2, 2)))),
+    ("touched", optional(text)),
     **dict.fromkeys(("benchmark", "again"), text),
     **dict.fromkeys(("params", "notes"), many(text)),
     **dict.fromkeys(("reason", "accepted", "answer"), optional(text)),
@@ -241,6 +242,9 @@ REPORT = record(
     *((name, many(text)) for name in ("other_environments", "differences")),
     *((name, setting) for name in ("schema", "version", "shard", "partial")),
     ("smallest", mapping(NUMBER)),
+    ("untouched", COUNT),
+    ("identical", setting),
+    ("ignored", many(text)),
     *((name, optional(text)) for name in ("compared", "traceback", "proposal_error")),
     ("proposed", many(record(cell=text, reason=text))),
     **dict.fromkeys(("base", "head", "summary"), text),
@@ -283,7 +287,7 @@ def compose(report: dict | None, run: dict) -> str:
             parts.append(f"Jobs that wrote no report: {report['missing']}.")
         counts = Counter("accepted" if accepted(cell) else cell["verdict"] for cell in cells)
         parts.append(", ".join(f"{counts[name]} {name}" for name in ("accepted", *VERDICTS) if counts[name]) or "no cells")
-        parts += table([cell for cell in cells if cell["verdict"] not in ("same", "skipped")])
+        parts += table([cell for cell in cells if cell["verdict"] not in ("same", "skipped", "untouched")])
         if count := len(report.get("proposed", ())):
             parts.append(f"Accepted regressions that the head proposes, and that do not count here: {count}.")
         if report.get("proposal_error"):

@@ -10,6 +10,7 @@ import copy
 import importlib
 import json
 import os
+import re
 import shutil
 import sys
 import traceback
@@ -22,17 +23,19 @@ from asv.util import ProcessError, UserError, iter_subclasses
 from convbench.asv import git
 from convbench.asv.build_commit import last_words, load
 
+RECORDS = re.compile(r"\.(dist|egg)-info$")  # what installers note, which is no part of a package
 # By kind of environment, the program that asv calls for it.
 PROGRAMS = {"conda": "conda", "uv": "uv"}
 PACKAGES = {"rattler": "py-rattler"}  # by module, where a package is called otherwise
 
 
 def main(question: dict) -> None:
-    """Install the question's commits, {name: hash}; write {"python", "variables", "environment", "others"} to the outcome.
+    """Install the question's commits, {name: hash}, and write what came of it to the outcome.
 
-    python, variables: by name, the interpreter, and what asv sets for a benchmark of that commit. others: environments that
-    nothing is installed in. While a commit is being built, the outcome is {"building": name}, and with "reason" where asv has
-    words for what failed; {"refused": sentence} where no environment can be made.
+    It is {"python", "variables", "environment", "others", "empty"}: by name of a commit, the interpreter and what asv sets
+    for a benchmark; environments that nothing is installed in; names of commits that have installed no file. While a commit
+    is being built, it is {"building": name}, and with "reason" where asv has words for what failed; {"refused": sentence}
+    where no environment can be made.
     """
     outcome = Path(question["outcome"])
     conf = load(question["configuration"])
@@ -53,7 +56,7 @@ def main(question: dict) -> None:
     here.create()
     source = Path(conf.repo) if question["shallow"] else None
     repository, work = repo.get_repo(conf), Path(question["work"])
-    wheels, used = {}, dict.fromkeys(question["commits"], here)
+    wheels, used, empty = {}, dict.fromkeys(question["commits"], here), []
     for name, commit in question["commits"].items():
         outcome.write_text(json.dumps({"building": name}), encoding="utf-8")
         checkout = work / name / "checkout"
@@ -64,10 +67,17 @@ def main(question: dict) -> None:
         outcome.write_text(json.dumps({"building": name}), encoding="utf-8")
         if all(wheels.values()):
             _unpack(conf, here, wheels[name], work / name / "code")
+            if not _installed(work / name / "code"):
+                empty.append(name)
         elif conf.install_command or conf.build_command:  # else the suite brings its code along
             used[name] = _own(conf, question, name)
             _share(source, Path(used[name]._build_root))
+            libraries, is_new = Path(used[name]._path, "lib"), used[name].installed_commit_hash != commit
+            before = _installed(libraries)
             used[name].install_project(conf, repository, commit)
+            if is_new and _installed(libraries) == before:
+                used[name]._set_installed_commit_hash(None)  # or the next gate would take it for installed
+                empty.append(name)
     known = {
         "python": {name: one.find_executable("python") for name, one in used.items()},
         "variables": {
@@ -77,6 +87,7 @@ def main(question: dict) -> None:
         },
         "environment": here.name,
         "others": [other.name for other in others],
+        "empty": empty,
     }
     outcome.write_text(json.dumps(known), encoding="utf-8")
 
@@ -145,6 +156,12 @@ def _unpack(conf, here, wheels: list[str], folder: Path) -> None:
     options = ["--quiet", "--no-deps", "--no-compile", "--target", str(folder)]
     here.run_executable("python", ["-m", "pip", "install", *options, *wheels], timeout=conf.install_timeout)
     shutil.rmtree(folder / "bin", ignore_errors=True)
+
+
+def _installed(folder: Path) -> dict[str, int]:
+    """The files below a folder that a process may load, and when they were changed."""
+    found = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
+    return {str(path): path.stat().st_ctime_ns for path in found if not any(map(RECORDS.search, path.parts))}
 
 
 def _wheels(here, commit: str) -> list[str]:

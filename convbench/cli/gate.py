@@ -36,6 +36,7 @@ def _shard(_context, parameter, text: str | None) -> tuple[int, int] | None:
 )
 @click.option("--shard", metavar="K/N", callback=_shard, help="Measure every Nth cell from the Kth on, for example 2/5.")
 @click.option("--merge", is_flag=True, help="Merge the JSON reports of all shards, given instead of BASE and HEAD.")
+@click.option("--all", "every", is_flag=True, help="Measure also the cells that no difference between the builds touches.")
 @click.option("--partial", is_flag=True, help="Pass even if the budget was too short for some cells.")
 @click.option(
     "--accept",
@@ -75,6 +76,7 @@ def command(
     budget,
     shard,
     merge,
+    every,
     partial,
     accepted,
     reason,
@@ -135,6 +137,7 @@ def command(
             Kind.INSTALLED if installed else Kind.DIRTY if dirty else Kind.COMMITS,
             partial,
             shard,
+            every,
         )
         if merge:
             found = pipeline.merged([Path(side) for side in sides], request)

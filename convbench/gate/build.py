@@ -14,8 +14,9 @@ from typing import Any
 from convbench.asv import build_log, git
 from convbench.asv.project import Project
 from convbench.common import session_guard
-from convbench.gate.failures import Usage, caused_by
+from convbench.gate.failures import Failure, Usage, caused_by
 
+BUILT_AT = "946684800"  # the year 2000, in seconds: wheels cannot be from before 1980
 SIDES = ("base", "head")  # as folders they are of one length, since a longer path alone moves the memory of a process
 
 
@@ -75,6 +76,8 @@ def build(project: Project, commits: dict[str, str], work: Path, wanted: Wanted 
     question: dict[str, Any] = {"configuration": str(project.file), "work": str(work), "commits": commits}
     question |= {"outcome": str(outcome), "shallow": project.is_shallow, "environments": list(wanted.environments)}
     question |= {"environments_dir": str(work / "environments")}
+    # Files that a build makes of the time of day would differ.
+    variables = {"SOURCE_DATE_EPOCH": BUILT_AT, **git.environment(os.environ)}
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "convbench.asv.install_commits", json.dumps(question)],
@@ -82,7 +85,7 @@ def build(project: Project, commits: dict[str, str], work: Path, wanted: Wanted 
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env=git.environment(os.environ),
+            env=variables,
             start_new_session=True,
         )
         try:
@@ -96,6 +99,8 @@ def build(project: Project, commits: dict[str, str], work: Path, wanted: Wanted 
         reason = answer.get("reason") or "; ".join(filter(None, (build_log.cause(log), build_log.tail(log))))
         side = answer.get("building", "environment")  # which is made before either side is built
         raise caused_by(side, f"the {side} does not build: {reason} (all of it in {os.path.relpath(log)})")
+    for side in answer["empty"]:
+        raise Failure(f"the {side} installs nothing: its installation puts no file of a package anywhere")
     suites = {side: project.in_checkout(project.benchmarks, work / side / "checkout") for side in commits}
     return {
         side: Built(

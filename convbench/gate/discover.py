@@ -7,7 +7,7 @@ import itertools
 import json
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import click
 
+from convbench.changed import builds, touched, trace
+from convbench.changed.builds import Difference
 from convbench.common import load
 from convbench.common.cells import plain
 from convbench.common.selection import Selection, check_names, select
@@ -36,7 +38,9 @@ class Suite:
 
     listed: (name, reason) of what is not missing. broken: cells that failed before any round. unstable: by benchmark, why its
     cells cannot be told apart. smallest: a cell's smallest change worth reporting if it has one of its own. failure: why
-    the gate cannot pass, whatever the cells' verdicts are.
+    the gate cannot pass, whatever the cells' verdicts are. caches: of each folder that a setup_cache fills, a benchmark that
+    has it. changed: benchmarks that are new in the head's suite, or differ from the base's. untouched: cells that nothing has
+    changed; touched: by the name of a cell, what has.
     """
 
     cells: list[TimedCell]
@@ -45,6 +49,10 @@ class Suite:
     unstable: dict[str, str] = field(default_factory=dict)
     smallest: dict[str, float] = field(default_factory=dict)
     failure: Failure | None = None
+    caches: dict[str, dict[str, Any]] = field(default_factory=dict)
+    changed: frozenset[str] = frozenset()
+    untouched: list[TimedCell] = field(default_factory=list)
+    touched: dict[str, str] = field(default_factory=dict)
 
 
 class Listing(NamedTuple):
@@ -61,7 +69,7 @@ class Listing(NamedTuple):
 def discover(
     built: Mapping[str, Built], work: Path, selection: Selection, conf: Any, shard: tuple[int, int] | None = None
 ) -> Suite:
-    """Ask the head's suite with each side's code; run setup_cache on both.
+    """Ask the head's suite with each side's code.
 
     shard: (2, 5) for every fifth cell from the second on, since cells that lie side by side cost alike. conf: asv's
     configuration, of which the thresholds of regressions and the default timeout are used. Raises Failure if a
@@ -78,7 +86,7 @@ def discover(
         raise Usage(error.message) from None
     wanted = {*select(known, selection), *select(base.benchmarks, selection)}
     cells: list[TimedCell] = []
-    listed = [(name, "is gone: the suite of the base has it") for name in sorted(own.result() - known.keys())]
+    listed = [(name, "is gone: the suite of the base has it") for name in sorted(own.result().keys() - known.keys())]
     for name, found in _by_benchmark(known, {"base": base.benchmarks, "head": head.benchmarks}, work, conf):
         selected = [cell for cell in found if (cell.benchmark, cell.params) in wanted]
         if selected and (reason := _untimed(known[name], name in base.benchmarks)):
@@ -93,7 +101,7 @@ def discover(
     broken: Reasons = {"base": {}, "head": {cell.name: Reason("it cannot be imported any more") for cell in gone}}
     for side in SIDES:
         (work / side / SHARED_FOLDER).mkdir(exist_ok=True)
-        broken[side] |= _make_caches(built[side], cells, broken, known)
+    caches = {cell.home.name: known[cell.benchmark] for cell in cells if cell.home.name != SHARED_FOLDER}
     reasons, failure = _unread(base.unread, head.unread, selection)
     if not cells and not failure:
         asked = " of that name" if selection != Selection() else ""
@@ -106,6 +114,8 @@ def discover(
         unstable,
         _smallest(cells, conf.regressions_thresholds or {}),
         failure,
+        caches,
+        _changed(built["head"], own.result(), head.benchmarks),
     )
 
 
@@ -172,12 +182,31 @@ def _cores(threads: str) -> int:
     return min(int(threads), have) if threads.isdigit() and int(threads) else have
 
 
-def _own_names(base: Built) -> set[str]:
+def _own_names(base: Built) -> dict[str, dict[str, Any]]:
     """The benchmarks of the base's own suite: the report names those that the head's suite has lost."""
     try:
-        return set(_list(dataclasses.replace(base, suite=base.own_suite), "own").benchmarks)
+        return _list(dataclasses.replace(base, suite=base.own_suite), "own").benchmarks
     except Failure:  # it is the head's suite that counts
-        return set()
+        return {}
+
+
+def _changed(head: Built, own: dict[str, dict[str, Any]], known: dict[str, dict[str, Any]]) -> frozenset[str]:
+    """The benchmarks of the head's suite that are new, or of a file that differs; all, where another file differs."""
+    modules = {name: _module(head.suite, name) for name in known}
+    texts = [
+        {path.relative_to(suite): path.read_bytes() for path in suite.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+        for suite in (head.suite, head.own_suite)
+    ]
+    differing = {path for path in texts[0].keys() | texts[1].keys() if texts[0].get(path) != texts[1].get(path)}
+    everywhere = differing - {path for path in modules.values() if path}
+    return frozenset(name for name in known if everywhere or name not in own or modules[name] in differing)
+
+
+def _module(suite: Path, benchmark: str) -> Path | None:
+    """The file of a benchmark, relative to its suite."""
+    parts = benchmark.split(".")
+    candidates = (Path(*parts[:count]).with_suffix(".py") for count in range(len(parts), 0, -1))
+    return next((path for path in candidates if (suite / path).is_file()), None)
 
 
 def _list(built: Built, label: str) -> Listing:
@@ -193,23 +222,105 @@ def _list(built: Built, label: str) -> Listing:
 def _listed(built: Built, label: str, seed: int) -> dict[str, Any]:
     """What worker.py lists where sets and dictionaries have the order of a seed."""
     file = built.folder / f"benchmarks-{label}-{seed}.json"
-    if reason := _ask(built, ["list", str(built.suite), str(file)], built.folder, START_TIMEOUT, file, seed):
+    if reason := _ask(built, [str(PROGRAM), "list", str(built.suite), str(file)], built.folder, START_TIMEOUT, file, seed):
         raise caused_by(label, f"the suite cannot be listed with the code of the {label}: {reason.words}", reason.trace)
     return json.loads(file.read_text(encoding="utf-8"))
 
 
-def _make_caches(
-    built: Built, cells: list[TimedCell], broken: Reasons, known: dict[str, dict[str, Any]]
-) -> dict[str, Reason]:
+def with_caches(built: Mapping[str, Built], suite: Suite, programs: Mapping[str, Sequence[str]] | None = None) -> Suite:
+    """The suite with what each setup_cache leaves on both sides. programs: by side, what is run in place of worker.py."""
+    broken = {
+        side: suite.broken.get(side, {}) | _make_caches(built[side], suite, programs[side] if programs else [str(PROGRAM)])
+        for side in SIDES
+    }
+    return dataclasses.replace(suite, broken=broken)
+
+
+def differences(built: Mapping[str, Built], commits: Mapping[str, str]) -> Difference:
+    """What differs between the sides as they are installed. commits: by side, empty where none is known."""
+    return builds.compare({side: _install(built[side], commits.get(side, "")) for side in SIDES})
+
+
+def _install(built: Built, commit: str = "") -> builds.Install:
+    return builds.Install(built.python, environment(built, 1, 0), built.folder, commit)
+
+
+def narrowed(
+    built: Mapping[str, Built], suite: Suite, difference: Difference, tell: Callable[[int, int], None] = lambda done, of: None
+) -> Suite:
+    """The suite without the cells that no difference touches, and with what each setup_cache of the others leaves.
+
+    Where nothing differs, a benchmark of the head's suite that is new or changed is called once, and measured if that fails.
+    tell: is told how many cells have been traced, of how many.
+    """
+    doubtful = {name for reasons in suite.broken.values() for name in reasons}
+    sound = [cell for cell in suite.cells if cell.name not in doubtful]
+    known = [cell for cell in sound if len(cell.places) == len(SIDES) and cell.benchmark not in suite.unstable]
+    if everything := touched.everywhere(difference):
+        return dataclasses.replace(
+            with_caches(built, suite), touched=dict.fromkeys((cell.name for cell in known), everything)
+        )
+    asked = known
+    if difference.is_none:
+        firsts = {cell.benchmark: cell for cell in reversed(known) if cell.benchmark in suite.changed}
+        asked = [cell for cell in known if firsts.get(cell.benchmark) is cell]
+    sides = {side: trace.Side(_install(one), one.suite, PROGRAM, one.spawns) for side, one in built.items()}
+    tracing = trace.Trace(sides, difference, calls=not difference.is_none)
+    programs = {side: tracing.program(side) for side in SIDES}
+    found = with_caches(built, dataclasses.replace(suite, cells=asked), programs)
+    failing = {name for reasons in found.broken.values() for name in reasons}
+    traceable = [cell for cell in asked if cell.name not in failing]
+    done = 0
+    for cores in sorted({cell.cores for cell in traceable}):
+        group = [cell for cell in traceable if cell.cores == cores]
+        requests = {side: [_request(cell, side) for cell in group] for side in SIDES}
+        before = done
+        tracing.run(
+            requests,
+            {side: environment(built[side], cores, 0) for side in SIDES},
+            lambda count: tell(before + count, len(traceable)),  # noqa: B023 called before the next group
+        )
+        done += len(group)
+    facts = {side: tracing.facts(side) for side in SIDES}
+    reasons = {cell.name: touched.reason(difference, _of(cell, found.caches, facts)) for cell in traceable}
+    judged = sound if difference.is_none else known  # where nothing differs, parameters of a set need not be told apart
+    untouched = [cell for cell in judged if cell.name not in failing and not reasons.get(cell.name)]
+    kept = {cell.name for cell in suite.cells} - {cell.name for cell in untouched}
+    return dataclasses.replace(
+        found,
+        cells=[cell for cell in suite.cells if cell.name in kept],
+        untouched=untouched,
+        touched={name: reason for name, reason in reasons.items() if reason},
+    )
+
+
+def _request(cell: TimedCell, side: str) -> trace.Request:
+    folder = cell.folder(side)
+    return trace.Request(cell.name, cell.id(side), cell.params, cell.places[side], folder, cell.sample_time, cell.timeout)
+
+
+def _of(
+    cell: TimedCell, caches: Mapping[str, dict[str, Any]], facts: Mapping[str, list[trace.Facts]]
+) -> dict[str, list[trace.Facts]]:
+    """By side, what the processes saw that concern a cell: that of its setup_cache, and last its own."""
+    cache = caches.get(cell.home.name, {}).get("name")
+    return {
+        side: [one for one in seen if cache and one.get("cache") == cache]
+        + [one for one in seen if "every" in one or one.get("name") == cell.name]
+        for side, seen in facts.items()
+    }
+
+
+def _make_caches(built: Built, suite: Suite, program: Sequence[str]) -> dict[str, Reason]:
     """Run each setup_cache that this side has, whatever became of it on the other; by cell, why one failed."""
     side = built.folder.name
-    sound = [cell for cell in cells if side in cell.places and cell.name not in broken[side]]
-    wanted = {cell.home.name: known[cell.benchmark] for cell in sound if cell.home.name != SHARED_FOLDER}
+    sound = [cell for cell in suite.cells if side in cell.places and cell.name not in suite.broken.get(side, {})]
+    wanted = {cell.home.name: suite.caches[cell.home.name] for cell in sound if cell.home.name in suite.caches}
     failed: dict[str, Reason] = {}
     for home, benchmark in wanted.items():
         folder = built.folder / home
         folder.mkdir(exist_ok=True)
-        verb = ["cache", str(built.suite), benchmark["name"]]
+        verb = [*program, "cache", str(built.suite), benchmark["name"]]
         timeout = benchmark.get("setup_cache_timeout") or CACHE_TIMEOUT
         if reason := _ask(built, verb, folder, timeout, folder / "cache.pickle"):
             reason = dataclasses.replace(reason, words=f"setup_cache: {reason.words}")
@@ -217,9 +328,9 @@ def _make_caches(
     return failed
 
 
-def _ask(built: Built, verb: list[str], folder: Path, timeout: float, file: Path, seed: int = 0) -> Reason | None:
-    """Run worker.py in a folder; None, or why it failed. file: what it writes at its end. seed: of the order of sets."""
-    command = [built.python, str(PROGRAM), *verb]
+def _ask(built: Built, program: Sequence[str], folder: Path, timeout: float, file: Path, seed: int = 0) -> Reason | None:
+    """Run a program in a folder; None, or why it failed. file: what it writes at its end. seed: of the order of sets."""
+    command = [built.python, *program]
     try:
         done = subprocess.run(
             command,

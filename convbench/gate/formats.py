@@ -45,13 +45,17 @@ def show(report: Report, console: Console) -> None:
 
     where = f", {report.environment}; not in {', '.join(report.others)}" if report.others else ""
     different = f"; different: {', '.join(report.differences)}" if report.differences else ""
-    left = f"; not reached: {count} of {len(report.rows)} cells" if (count := report.counts["not reached"]) else ""
+    left = "".join(
+        f"; {verdict}: {count} of {len(report.rows)} cells"
+        for verdict in ("not reached", "untouched")
+        if (count := report.counts[verdict])
+    )
     tell(f"base {report.label('base')}, head {report.label('head')}, {report.machine['machine']}{where}{different}{left}")
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for heading, justify in zip(HEADINGS, ("left", "left", "right", "right", "right", "right", "right"), strict=True):
         grid.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
     notable = [row for row in report.rows if row.verdict != "same" or _beside(row)] or report.rows
-    shown = [row for row in notable if row.verdict not in ("skipped", "new", "gone", "not reached")]
+    shown = [row for row in notable if row.verdict not in ("skipped", "new", "gone", "not reached", "untouched")]
     listed, modules = _listed(shown)
     for row in listed:
         grid.add_row(*map(one_line, _fields(row)), style=STYLES.get(row.verdict))
@@ -70,6 +74,8 @@ def show(report: Report, console: Console) -> None:
         tell(" ".join(f"{PROPOSED}: {acceptance.cell} ({acceptance.reason})".split()))
     if report.proposal_error:
         tell(_no_proposal(report))
+    if said := _identical(report):
+        tell(said)
     if report.failure:
         tell(report.failure.message)
     tell(report.summary)
@@ -84,6 +90,12 @@ def _listed(found: list[Row]) -> tuple[list[Row], dict[str, str]]:
         if row.verdict not in STYLES:
             modules.setdefault(row.module, Counter())[row.verdict] += 1
     return [row for row in found if row.verdict in STYLES], {module: counted(modules[module]) for module in sorted(modules)}
+def _identical(report: Report) -> str | None:
+    """What is said of files that differ in nothing else than the commit that they name, and where nothing differs."""
+    but = f"{', '.join(report.ignored)} {'differ' if len(report.ignored) > 1 else 'differs'} in the commit alone"
+    if report.identical:
+        return f"nothing to measure: both sides have installed the same files{f'; {but}' * bool(report.ignored)}"
+    return but if report.ignored else None
 
 
 def _no_proposal(report: Report) -> str:
@@ -154,6 +166,9 @@ def as_json(report: Report) -> dict[str, Any]:
         "traceback": report.failure.trace if report.failure else None,
         "rounds": report.rounds,
         "seconds": round(report.seconds, 1),
+        "untouched": report.counts["untouched"],
+        "identical": report.identical,
+        "ignored": list(report.ignored),
         "cells": [asdict(row) | {"again": again(report, row)} for row in report.rows],
         "not_timed": [{"benchmark": name, "reason": reason} for name, reason in report.listed],
         "proposed": [{"cell": acceptance.cell, "reason": acceptance.reason} for acceptance in report.proposed],
@@ -173,7 +188,10 @@ def as_markdown(report: Report) -> str:
         parts.append(f"In {code(report.environment or '')}, and not in {code(', '.join(report.others))}.")
     if report.failure:
         parts.append(escaped(report.failure.message))
-    notable = [row for row in report.rows if row.verdict not in ("same", "skipped", "not reached") or _beside(row)]
+    if said := _identical(report):
+        parts.append(f"{escaped(said[0].upper() + said[1:])}.")
+    unremarkable = ("same", "skipped", "not reached", "untouched")
+    notable = [row for row in report.rows if row.verdict not in unremarkable or _beside(row)]
     if notable:
         parts.append(_table(notable))
         parts.append("\n".join(f"* {code(names)}: {escaped(text)}" for text, names in _grouped(notable).items()))
@@ -186,7 +204,7 @@ def as_markdown(report: Report) -> str:
         parts.append(f"{PROPOSED.capitalize()}:\n\n{proposed}")
     if report.proposal_error:
         parts.append(escaped(_no_proposal(report)))
-    if rest := [row for row in report.rows if row not in notable]:
+    if rest := [row for row in report.rows if row not in notable and row.verdict != "untouched"]:
         parts.append(f"<details><summary>{len(rest)} more cells</summary>\n\n{_table(rest)}\n\n</details>")
     if report.listed:
         listed = "\n".join(f"* {code(name)} {escaped(reason)}" for name, reason in report.listed)

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from convbench.asv import machine
 from convbench.asv.project import Project
+from convbench.changed.builds import Difference
 from convbench.common import faults, interrupts, lock, numbers, progress
 from convbench.common.selection import Selection
 from convbench.gate import build, discover, formats, installed, judge, merge, report, resolve
@@ -32,7 +33,7 @@ class Request:
     base, head: revisions, None for their defaults; or paths, where the kind is what is installed. budget: seconds, None for
     what the cells need. accept_file: read in place of the head's own file of accepted regressions. json, markdown: where
     reports are written. partial: whether it may pass without the cells that there was no time for.
-    shard: (2, 5) for the second fifth of the cells.
+    shard: (2, 5) for the second fifth of the cells. every: whether cells are measured that nothing has changed.
     """
 
     base: str | None = None
@@ -47,6 +48,7 @@ class Request:
     kind: Kind = Kind.COMMITS
     partial: bool = False
     shard: tuple[int, int] | None = None
+    every: bool = False
 
 
 def run(project: Project, request: Request, console: Console) -> Report:
@@ -98,6 +100,7 @@ def settings(request: Request) -> dict:
         "bench": list(request.selection.patterns),
         "implementation": list(request.selection.implementations),
         "quick": request.selection.quick,
+        "all": request.every,
     }
 
 
@@ -118,12 +121,15 @@ def _reports(
     """The report after every round, and as it stands where the sampling is interrupted. Raises Failure and Usage."""
     if request.kind is not Kind.INSTALLED:
         console.print(f"building {empty.label('base')} (base) and {empty.label('head')} (head)", highlight=False)
-    built, suite = prepare(project, {"base": empty.base, "head": empty.head}, request, console)
+    built, suite, difference = prepare(project, {"base": empty.base, "head": empty.head}, request, console)
     head = built["head"]
     known = dataclasses.replace(empty, listed=suite.listed, environment=head.environment, failure=suite.failure)
     known = dataclasses.replace(known, smallest=suite.smallest)
     known = dataclasses.replace(known, others=head.others, differences=head.differences)
-    if not suite.cells:
+    if difference:
+        known = dataclasses.replace(known, identical=difference.is_none, ignored=difference.ignored)
+    untouched = report.untouched(suite.untouched)
+    if not suite.cells and not untouched:
         yield known
         return
     root = project.root
@@ -135,7 +141,7 @@ def _reports(
     sampling = Sampling(built, suite, request.budget)
 
     def so_far() -> Report:
-        rows = report.rows(list(sampling.states.values()), acceptances)
+        rows = report.rows(list(sampling.states.values()), acceptances, suite.touched) + untouched
         return dataclasses.replace(known, rows=rows, rounds=sampling.rounds)
 
     try:
@@ -158,17 +164,38 @@ def folder(project: Project) -> Path:
     return project.work / "gate"
 
 
-def prepare(project: Project, sides: dict[str, str], request: Request, console: Console) -> tuple[dict[str, Built], Suite]:
-    """Build both commits, unless they are installed, and find their cells. Raises Failure and Usage."""
+def prepare(
+    project: Project, sides: dict[str, str], request: Request, console: Console
+) -> tuple[dict[str, Built], Suite, Difference | None]:
+    """Build both commits, unless they are installed, and find the cells to measure, and what differs unless all are measured.
+
+    Raises Failure and Usage.
+    """
     work = folder(project)
     work.mkdir(parents=True, exist_ok=True)
+    difference = None
     if request.kind is Kind.INSTALLED:
         built = installed.ready(project, sides, work, request.wanted.launch_method)
     else:
         with progress.told(console, "building"):
             built = build.build(project, sides, work, request.wanted)
-    with progress.told(console, "listing the benchmarks and running setup_cache"):
-        return built, discover.discover(built, work, request.selection, project.conf, request.shard)
+    with progress.told(console, "listing the benchmarks") as update:
+        suite = discover.discover(built, work, request.selection, project.conf, request.shard)
+        if request.every:
+            update(description="running setup_cache")
+            suite = discover.with_caches(built, suite)
+        else:
+            update(description="comparing what is installed")
+            difference = discover.differences(built, {} if request.kind is Kind.INSTALLED else sides)
+            for side in difference.empty:
+                raise Failure(f"the {side} has nothing installed that a process could load")
+
+            def tell(done: int, of: int) -> None:
+                update(description=f"what each cell runs: {done} of {of}", completed=done, total=of)
+
+            update(description="what each cell runs")
+            suite = discover.narrowed(built, suite, difference, tell)
+    return built, suite, difference
 
 
 def rounds(sampling: Sampling, work: Path, console: Console) -> Iterator[None]:

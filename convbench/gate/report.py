@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
+from types import MappingProxyType
 from typing import Any
 
 from convbench.common.cells import spelling
@@ -17,6 +18,7 @@ from convbench.gate.build import SIDES
 from convbench.gate.failures import HEAD_BROKEN, NOT_MEASURED, REGRESSED, Failure
 from convbench.gate.judge import Finding
 from convbench.gate.sample import CellState
+from convbench.gate.workers import TimedCell
 
 SCHEMA = 3  # of the JSON; 1 had no shards, 2 times alone
 MISSING = {"not measured", "unstable", "not reached"}  # verdicts of cells that should have been measured
@@ -32,6 +34,7 @@ ORDER = (
     "gone",
     "same",
     "skipped",
+    "untouched",
 )
 MEANING = {
     0: "passes",
@@ -55,7 +58,7 @@ class Row:
 
     before, after: seconds of a call, of the median round split by the ratio; or values, in their unit. ratio: head over base,
     with its interval. log_ratios: of the rounds of a timed cell, the first and the confirming ones. values: of the rounds of
-    others, base and head.
+    others, base and head. touched: the difference for which it was measured, None where that was not asked.
     """
 
     benchmark: str
@@ -74,6 +77,7 @@ class Row:
     log_ratios: dict[str, list[float]] = field(default_factory=dict)
     unit: str = "seconds"
     values: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    touched: str | None = None
 
     @property
     def name(self) -> str:
@@ -95,7 +99,8 @@ class Report:
     another file was named; proposal_error: why that file could not be read. others: the environments of the configuration in
     which nothing was measured. differences: Pythons and packages that are not alike on both sides. partial: it may pass
     without the cells that it had no time for. shard: which part of the cells it has, as "2/5". smallest: the smallest
-    changes worth reporting, of cells that have one of their own.
+    changes worth reporting, of cells that have one of their own. identical: both sides have installed the same, but for the
+    files `ignored`, which differ in the commit that they name.
     """
 
     base: str
@@ -116,6 +121,8 @@ class Report:
     partial: bool = False
     shard: str | None = None
     smallest: Mapping[str, float] = field(default_factory=dict)
+    identical: bool = False
+    ignored: tuple[str, ...] = ()
 
     def label(self, side: str) -> str:
         """A side as a reader knows it."""
@@ -139,7 +146,7 @@ class Report:
         if (
             self.failure
             or verdicts & MISSING - ({"not reached"} if self.partial else set())
-            or not any(row.rounds for row in self.rows)
+            or not any(row.rounds or row.verdict == "untouched" for row in self.rows)
         ):
             return NOT_MEASURED
         return 0
@@ -170,9 +177,17 @@ def in_order(found: Sequence[Row]) -> list[Row]:
     return sorted(found, key=lambda row: (ORDER.index(row.verdict), -(row.ratio or 0.0), row.name))
 
 
-def rows(states: Sequence[CellState], acceptances: Sequence[Acceptance]) -> list[Row]:
-    """The cells, worst first."""
-    return in_order([_row(state, acceptances) for state in states])
+def rows(
+    states: Sequence[CellState], acceptances: Sequence[Acceptance], touched: Mapping[str, str] = MappingProxyType({})
+) -> list[Row]:
+    """The cells, worst first. touched: by name, the difference for which a cell was measured."""
+    found = [_row(state, acceptances) for state in states]
+    return in_order([dataclasses.replace(row, touched=touched.get(row.name)) for row in found])
+
+
+def untouched(cells: Sequence[TimedCell]) -> list[Row]:
+    """The cells that no difference touches."""
+    return in_order([Row(cell.benchmark, list(cell.params), "untouched") for cell in cells])
 
 
 def _row(state: CellState, acceptances: Sequence[Acceptance]) -> Row:

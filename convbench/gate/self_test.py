@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
 import time
@@ -69,7 +70,8 @@ def run(project: Project, request: pipeline.Request, repeats: int, console: Cons
     shares = SLOWER * repeats
     try:
         with lock.lock(project.work, project.results), interrupts.termination():
-            built, suite = pipeline.prepare(project, {"base": head, "head": head}, request, console)
+            everything = dataclasses.replace(request, every=True)
+            built, suite, _ = pipeline.prepare(project, {"base": head, "head": head}, everything, console)
             if suite.failure and not suite.cells:
                 raise suite.failure
             for seed, share in enumerate(shares):

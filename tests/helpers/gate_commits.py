@@ -347,11 +347,11 @@ def left_behind(folder):
 
 
 def report_of(sample, base, head, run, *arguments):
-    """A gate between commits by name: (what it printed, its JSON). run: calls `convbench` in a folder."""
+    """A gate of all cells between commits by name: (what it printed, its JSON). run: calls `convbench` in a folder."""
     file = sample.folder.parent / "report.json"
     file.unlink(missing_ok=True)
     hashes = sample.commits[base], sample.commits[head]
-    done = run(sample.folder, "gate", *hashes, "--json", str(file), *map(str, arguments))
+    done = run(sample.folder, "gate", *hashes, "--all", "--json", str(file), *map(str, arguments))
     assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
     assert left_behind(sample.folder) == []
     report = json.loads(file.read_text())

@@ -216,7 +216,8 @@ def sharded(folder: Path, sample: Sample, commits: dict[str, str], name: str, ki
 def measured(file: Path, sample: Sample, *arguments: str) -> None:
     """Run a gate and keep its report, with the seconds that all of it took."""
     new, start = file.with_name("new.json"), time.monotonic()
-    command = [sys.executable, "-m", "convbench", "gate", *arguments, "--json", str(new)]
+    every = [] if "--merge" in arguments else ["--all"]
+    command = [sys.executable, "-m", "convbench", "gate", *arguments, *every, "--json", str(new)]
     done = subprocess.run(command, cwd=sample.folder, check=False, capture_output=True, text=True)
     content = json.loads(new.read_text(encoding="utf-8"))
     # What took the time of a merged report was measured in its shards.

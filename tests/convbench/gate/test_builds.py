@@ -10,7 +10,7 @@ import sys
 import pytest
 from command_line import inside, settings
 from gate_commits import left_behind, report_of
-from gate_projects import Sample
+from gate_projects import BACKEND, Sample
 
 pytestmark = pytest.mark.first
 
@@ -40,10 +40,12 @@ class Spin:
 def sample(tmp_path_factory, package_index):
     """Commits of a package that needs nothing but Python, by name."""
     made = Sample(tmp_path_factory.mktemp("builds") / "project")
-    kinds = {"base": CODE, "slower": CODE.replace("200e-6", "320e-6"), "no build": "# does not build\n"}
-    made.commits = {
-        name: made.commit({"benchmarks/b.py": SUITE, "sample/__init__.py": code}, name) for name, code in kinds.items()
-    }
+    kinds = {"base": CODE, "slower": CODE.replace("200e-6", "320e-6"), "nothing": CODE, "no build": "# does not build\n"}
+    backends = {"nothing": BACKEND.replace('if f.endswith(".py")', "if False").replace('files["sample/__init__.py"]', 'b""')}
+    made.commits = {}
+    for name, code in kinds.items():
+        files = {"benchmarks/b.py": SUITE, "sample/__init__.py": code, "backend.py": backends.get(name, BACKEND)}
+        made.commits[name] = made.commit(files, name)
     return made
 
 
@@ -68,6 +70,16 @@ def test_a_side_that_does_not_build(unbuilt, side, status):
     assert "the compiler says no" in report["error"]
     assert done.stdout.count(f"the {side} does not build: ") == 1
     assert done.stdout.endswith(f"the {side} does not build.\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sides", [("nothing", "base"), ("base", "nothing")])
+def test_a_side_that_installs_nothing(gate, unbuilt, sides):
+    """asv's environment has the other one's files, which both would load."""
+    done, report = gate(*sides)
+    assert done.returncode == 4
+    side = ("base", "head")[sides.index("nothing")]
+    assert report["error"] == f"the {side} installs nothing: its installation puts no file of a package anywhere"
 
 
 @pytest.fixture(scope="module")

@@ -41,7 +41,7 @@ def gate(tmp_path, python):
         head = made.commit({"sample/__init__.py": SPIN + after})
         file = tmp_path / "report.json"
         with built_by(python):
-            done = inside(made.folder, "gate", base, head, "--json", str(file), "--budget", "0.5", *arguments)
+            done = inside(made.folder, "gate", base, head, "--json", str(file), "--all", "--budget", "0.5", *arguments)
         report = json.loads(file.read_text())
         assert report["exit_status"] == done.returncode
         return report, done.stdout

@@ -112,7 +112,8 @@ def test_the_first_of_a_matrix_is_measured_and_the_others_are_named(tmp_path, pa
     made.commit({"sample/__init__.py": "changed = True"})
     seen = {}
     for arguments in ([], ["--environment", "virtualenv-py3.11-SIZE300"]):
-        done = inside(made.folder, "gate", base, "HEAD", "--json", str(tmp_path / "a.json"), "--budget", "0.2", *arguments)
+        arguments += ["--json", str(tmp_path / "a.json"), "--all", "--budget", "0.2"]
+        done = inside(made.folder, "gate", base, "HEAD", *arguments)
         assert done.returncode == 0, done.stdout + done.stderr
         report = json.loads((tmp_path / "a.json").read_text())
         seen[report["environment"]] = report["other_environments"], round(report["cells"][0]["before"] * 1e4)

@@ -1,0 +1,206 @@
+"""Which files differ between two builds as they are installed, in what a process of either side can load."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from convbench.changed import shared_objects, sources
+from convbench.changed.sources import Functions
+
+SIDES = ("base", "head")
+PATHS = "import json, sys; print(json.dumps([sys.version, sys.base_prefix, sys.prefix, sys.path]))"
+PATHS_TIMEOUT = 60.0  # seconds for an interpreter to say where it looks for modules
+# What a distribution's own folder has that a process may read.
+READ_METADATA = {"entry_points.txt"}
+# Files that bring in others from elsewhere: in these a path counts.
+LINKS = re.compile(r"__editable__|.*\.(pth|egg-link)$")
+COMMIT = re.compile(rb"\bg(?:it\d+\.)?([0-9a-f]{7,40})\b")  # in a version
+# What stands beside a commit in files of versions, and differs with it.
+BESIDE = re.compile(rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d ?[+-]\d\d:?\d\d|\b(?:dev|post)\d+\b|\bd20\d{6}\b")
+
+
+class Kind(Enum):
+    """What a file is to the process that loads it."""
+
+    SOURCE = "source"
+    SHARED_OBJECT = "shared object"
+    DATA = "data"
+
+
+@dataclass(frozen=True)
+class Change:
+    """A file that differs.
+
+    name: relative to where modules are looked for. files: where it is, by side, of those that have it. functions: where the
+    bodies of plain functions are all that differs; None is the whole file.
+    """
+
+    name: str
+    kind: Kind
+    files: Mapping[str, Path]
+    functions: Functions | None = None
+
+    @property
+    def package(self) -> str | None:
+        """The package that a file belongs to, None where it stands alone."""
+        return self.name.partition("/")[0] if "/" in self.name else None
+
+
+@dataclass(frozen=True)
+class Install:
+    """How a side is started, and what it is called. commit: empty where it is not known. code: where it was installed."""
+
+    python: str
+    environment: Mapping[str, str]
+    folder: Path
+    commit: str = ""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What differs.
+
+    ignored: files that differ in the commit that they name. everything: what concerns every process, in words, None for
+    nothing. empty: sides that have installed nothing. roots: by side, where its own files lie.
+    """
+
+    changes: tuple[Change, ...] = ()
+    ignored: tuple[str, ...] = ()
+    everything: str | None = None
+    empty: tuple[str, ...] = ()
+    roots: Mapping[str, tuple[Path, ...]] = field(default_factory=dict)
+
+    @property
+    def is_none(self) -> bool:
+        """Whether both sides have the same."""
+        return not (self.changes or self.everything)
+
+
+def compare(installs: Mapping[str, Install]) -> Difference:
+    """Compare what the sides look for modules in and do not share."""
+    try:
+        said = {side: _search_path(installs[side]) for side in SIDES}
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        return Difference(everything=f"an interpreter does not say where it looks for modules: {error}")
+    if said["base"][:2] != said["head"][:2]:
+        return Difference(everything="the Pythons differ")
+    shared = {path.resolve() for path in said["base"][3]} & {path.resolve() for path in said["head"][3]}
+    roots = {side: tuple(path for path in said[side][3] if path.resolve() not in shared) for side in SIDES}
+    if not any(any(root.iterdir()) for paths in roots.values() for root in paths):
+        # Nothing is installed by commands: the suite brings along what lies in the checkout.
+        roots = {side: (installs[side].folder / "checkout",) for side in SIDES}
+    if len(roots["base"]) != len(roots["head"]):
+        return Difference(everything="the sides do not look for modules in as many folders", roots=roots)
+    files = {side: {name: path for root in reversed(roots[side]) for name, path in _files(root)} for side in SIDES}
+    empty = tuple(side for side in SIDES if not files[side])
+    return _compare(files, [_Spelling(installs[side], said[side][2], roots[side]) for side in SIDES], empty, roots)
+
+
+def _search_path(install: Install) -> tuple[str, str, str, list[Path]]:
+    """An interpreter's version, where it is from, its environment, and the folders that are there of its search path."""
+    done = subprocess.run(
+        [install.python, "-c", PATHS],
+        cwd=install.folder,
+        env=dict(install.environment),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATHS_TIMEOUT,
+    )
+    version, base, prefix, path = json.loads(done.stdout.splitlines()[-1])
+    return version, base, prefix, [Path(entry) for entry in dict.fromkeys(path) if entry and Path(entry).is_dir()]
+
+
+def _files(root: Path) -> Iterator[tuple[str, Path]]:
+    """The files below a folder that a process may load, by their names, without versions where a distribution has its own."""
+    for path in sorted(root.rglob("*")):
+        parts = path.relative_to(root).parts
+        if "__pycache__" in parts or ".git" in parts or not (path.is_file() or path.is_symlink()):
+            continue
+        first, *rest = parts
+        if first.endswith((".dist-info", ".egg-info")):
+            if not rest or rest[-1] not in READ_METADATA:
+                continue
+            parts = (f"{first.partition('-')[0]}.{first.rpartition('.')[2]}", *rest)
+        yield "/".join(parts), path
+
+
+class _Spelling:
+    """How a side calls its commit and its own folders, which differ where nothing else does."""
+
+    def __init__(self, install: Install, prefix: str, roots: tuple[Path, ...]) -> None:
+        self.paths = sorted({str(one).encode() for path in (Path(prefix), *roots) for one in (path, path.resolve())})
+        self.versions = {
+            path.name.partition("-")[0]: path.name.partition("-")[2].rpartition(".")[0].encode()
+            for root in roots
+            for path in root.glob("*-*.*-info")
+        }
+        self.commits = {install.commit[:7].encode()} - {b""}
+        for version in self.versions.values():
+            self.commits.update(found[:7] for found in COMMIT.findall(version))
+
+    def without_paths(self, data: bytes) -> bytes:
+        """Paths of this side's own as question marks, so that a shared object keeps its size."""
+        for path in reversed(self.paths):  # what another begins with comes after it
+            data = data.replace(path, b"?" * len(path))
+        return data
+
+    def without_commit(self, data: bytes) -> bytes:
+        """A text that names the commit without it, its version and its dates; any other as it is."""
+        commits = b"|".join(map(re.escape, sorted(self.commits)))
+        named = re.compile(rb"\bg?(?:" + commits + rb")[0-9a-f]{0,33}\b")
+        if not commits or not named.search(data):
+            return data
+        for version in self.versions.values():
+            if named.search(version):
+                data = data.replace(version, b"VERSION")
+        return BESIDE.sub(b"BESIDE", named.sub(b"COMMIT", data))
+
+
+def _compare(
+    files: Mapping[str, Mapping[str, Path]],
+    spellings: list[_Spelling],
+    empty: tuple[str, ...],
+    roots: Mapping[str, tuple[Path, ...]],
+) -> Difference:
+    changes, ignored = [], []
+    for name in sorted(files["base"].keys() | files["head"].keys()):
+        found = {side: files[side][name] for side in SIDES if name in files[side]}
+        kind = _kind(name)
+        if len(found) < len(SIDES):
+            changes.append(Change(name, kind, found))
+            continue
+        if all(path.exists() for path in found.values()) and found["base"].samefile(found["head"]):
+            continue
+        if not all(path.is_file() for path in found.values()):  # a link to a folder, or to nothing
+            changes.append(Change(name, kind, found))
+            continue
+        contents = [found[side].read_bytes() for side in SIDES]
+        if contents[0] == contents[1]:
+            continue
+        if not LINKS.match(name.rpartition("/")[2]):
+            contents = [one.without_paths(data) for one, data in zip(spellings, contents, strict=True)]
+        if kind is Kind.SHARED_OBJECT:
+            if shared_objects.loaded(contents[0]) != shared_objects.loaded(contents[1]):
+                changes.append(Change(name, kind, found))
+        elif contents[0] != contents[1]:
+            texts = [one.without_commit(data) for one, data in zip(spellings, contents, strict=True)]
+            functions = sources.differing(*contents) if kind is Kind.SOURCE else None
+            if texts[0] == texts[1]:
+                ignored.append(name)
+            elif functions != sources.SAME:
+                changes.append(Change(name, kind, found, functions))
+    return Difference(tuple(changes), tuple(ignored), None, empty, roots)
+
+
+def _kind(name: str) -> Kind:
+    if name.endswith(".py"):
+        return Kind.SOURCE
+    return Kind.SHARED_OBJECT if ".so" in Path(name).suffixes else Kind.DATA
