@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from convbench.cli.parts import errors, options, output
+from convbench.common import terminal
 from convbench.common.selection import Selection
 
 MAX_SHARDS = 1000
@@ -36,6 +37,7 @@ def _shard(_context, parameter, text: str | None) -> tuple[int, int] | None:
 )
 @click.option("--shard", metavar="K/N", callback=_shard, help="Measure every Nth cell from the Kth on, for example 2/5.")
 @click.option("--merge", is_flag=True, help="Merge the JSON reports of all shards, given instead of BASE and HEAD.")
+@click.option("--why", metavar="CELL", help="Print which difference touches a cell, or those of a glob, and measure nothing.")
 @click.option("--all", "every", is_flag=True, help="Measure also the cells that no difference between the builds touches.")
 @click.option("--partial", is_flag=True, help="Pass even if the budget was too short for some cells.")
 @click.option(
@@ -76,6 +78,7 @@ def command(
     budget,
     shard,
     merge,
+    why,
     every,
     partial,
     accepted,
@@ -115,6 +118,8 @@ def command(
     if len(sides) > 2 and not merge:
         raise click.UsageError(f"expected at most BASE and HEAD, got {len(sides)} arguments")
     base, head = (*sides, None, None)[:2]
+    if why is not None and (every or self_test or merge):
+        raise click.UsageError("--why measures nothing: leave --all, --self-test and --merge away")
     if dirty + installed + bool(self_test) > 1:
         raise click.UsageError("--dirty, --installed and --self-test cannot be combined")
     if self_test and markdown:
@@ -144,6 +149,10 @@ def command(
             formats.show(found, output.console(table.ENDLESS))
             sys.exit(found.exit_status)
         here = project.find(config)
+        if why is not None:
+            for name, reason in pipeline.why(here, request, why, output.console()).items():
+                click.echo(terminal.line(f"{name}: {reason}"))
+            return
         if self_test:
             rates = selftest.run(here, request, self_test, output.console())
             selftest.show(rates, output.console())

@@ -90,6 +90,8 @@ def _listed(found: list[Row]) -> tuple[list[Row], dict[str, str]]:
         if row.verdict not in STYLES:
             modules.setdefault(row.module, Counter())[row.verdict] += 1
     return [row for row in found if row.verdict in STYLES], {module: counted(modules[module]) for module in sorted(modules)}
+
+
 def _identical(report: Report) -> str | None:
     """What is said of files that differ in nothing else than the commit that they name, and where nothing differs."""
     but = f"{', '.join(report.ignored)} {'differ' if len(report.ignored) > 1 else 'differs'} in the commit alone"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import fnmatch
+import re
 import time
 import traceback
 from collections.abc import Iterator, Sequence
@@ -56,10 +58,7 @@ def run(project: Project, request: Request, console: Console) -> Report:
 
     Raises Usage for a wrong question; every other failure stands in the report, with its exit status.
     """
-    if request.kind is Kind.INSTALLED:
-        sides = installed.sides(request.base, request.head)
-    else:
-        sides = resolve.commits(project, request.base, request.head, request.kind is Kind.DIRTY)
+    sides = _sides(project, request)
     named = resolve.named_file(request.accept_file)
     for path in filter(None, (request.json, request.markdown)):
         if not path.parent.is_dir():
@@ -88,6 +87,32 @@ def run(project: Project, request: Request, console: Console) -> Report:
     except Failure as failure:
         found = found.failed(failure)
     return found
+
+
+def why(project: Project, request: Request, cell: str, console: Console) -> dict[str, str]:
+    """By the name of each cell that is meant, the difference that touches it; nothing is measured. Raises Failure and Usage.
+
+    cell: a name, or a glob.
+    """
+    pattern = f"^(?:{re.escape(cell)}$|{fnmatch.translate(cell)})"
+    request = dataclasses.replace(request, selection=Selection((pattern,)))
+    sides = _sides(project, request)
+    try:
+        with lock.lock(project.work, project.results), interrupts.termination():
+            _, suite, _ = prepare(project, sides, request, console)
+    except (KeyboardInterrupt, interrupts.Interrupted):
+        raise Failure("interrupted: what touches the cell is not known yet") from None
+    if suite.failure:
+        raise suite.failure
+    otherwise = "no difference is looked for: it fails, is not stable, or is there on one side alone"
+    found = {one.name: suite.touched.get(one.name, otherwise) for one in suite.cells}
+    return found | {one.name: "untouched" for one in suite.untouched}
+
+
+def _sides(project: Project, request: Request) -> dict[str, str]:
+    if request.kind is Kind.INSTALLED:
+        return installed.sides(request.base, request.head)
+    return resolve.commits(project, request.base, request.head, request.kind is Kind.DIRTY)
 
 
 def settings(request: Request) -> dict:
@@ -139,6 +164,8 @@ def _reports(
     known = dataclasses.replace(known, proposed=accepted.proposed, proposal_error=accepted.proposal_error)
     acceptances = [*request.acceptances, *accepted.counted]
     sampling = Sampling(built, suite, request.budget)
+    if suite.cells:
+        console.print(f"{len(suite.cells)} cells, measured in turn in rounds of fresh processes", highlight=False)
 
     def so_far() -> Report:
         rows = report.rows(list(sampling.states.values()), acceptances, suite.touched) + untouched

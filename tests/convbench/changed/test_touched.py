@@ -1,0 +1,116 @@
+"""Which difference touches a cell, as `convbench gate --why` says it; real gates of a package with one difference each."""
+
+import pytest
+from command_line import inside, sentence
+from gate_commits import built_by, interpreter
+from gate_projects import Sample
+
+pytestmark = pytest.mark.slow
+CODE = """
+import subprocess, sys
+from pathlib import Path
+
+
+def plain():
+    return 1
+
+
+def other():
+    return 1
+
+
+def late():
+    from sample import lazy
+
+
+def source():
+    return Path(__file__).read_text()
+
+
+def read():
+    return Path(__file__).with_name("data.txt").read_text()
+
+
+def starts():
+    subprocess.run([sys.executable, "-c", ""])
+
+
+def forks():
+    import os
+
+    if not os.fork():
+        os._exit(0)
+    os.wait()
+
+
+def code():
+    return plain.__code__
+"""
+SUITE = "import sample\n" + "".join(
+    f"\n\ndef time_{name}():\n    sample.{name}()\n\n\ntime_{name}.sample_time = 0.0002\n"
+    for name in ("plain", "other", "late", "source", "read", "starts", "forks", "code")
+)
+BODY = CODE.replace("def plain():\n    return 1", "def plain():\n    return 2")
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory):
+    return interpreter(tmp_path_factory.mktemp("python"))
+
+
+@pytest.fixture
+def why(tmp_path, python):
+    """By the last word of a benchmark's name, what touches it."""
+
+    def ask(changed, *arguments, cell="*"):
+        made = Sample(tmp_path / "project")
+        files = {"benchmarks/b.py": SUITE, "sample/__init__.py": CODE, "sample/lazy.py": "", "sample/data.txt": ""}
+        base, head = made.commit(files), made.commit(changed)
+        with built_by(python):
+            done = inside(made.folder, "gate", base, head, "--why", cell, *arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+        lines = [line.partition(": ") for line in done.stdout.splitlines() if line.startswith("b.time_")]
+        return {name.removeprefix("b.time_"): reason for name, _, reason in lines}
+
+    return ask
+
+
+PLAIN = "plain differs, in sample/__init__.py"
+READ = "sample/__init__.py differs, which it reads"
+STARTS = {"starts": "it starts a process (subprocess.Popen)", "forks": "it starts a process (os.fork)"}
+
+
+@pytest.mark.parametrize("method", ["forkserver", "spawn"])
+def test_a_function_touches_what_runs_or_reads_it(why, method):
+    found = why({"sample/__init__.py": BODY}, "--launch-method", method)
+    assert found == STARTS | {"plain": PLAIN, "code": PLAIN, "source": READ} | dict.fromkeys(
+        ("other", "late", "read"), "untouched"
+    )
+
+
+def test_a_module_touches_what_loads_it(why):
+    found = why({"sample/lazy.py": "LIMIT = 3\n"})
+    lazy = "sample/lazy.py differs beyond the bodies of functions"
+    assert found == STARTS | {"late": lazy} | dict.fromkeys(("plain", "other", "source", "read", "code"), "untouched")
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"sample/__init__.py": CODE + "\nLIMIT = 3\n"}, "sample/__init__.py differs beyond the bodies of functions"),
+        ({"sample/data.txt": "more"}, "sample/data.txt differs, which is data of a package that it loads"),
+    ],
+    ids=["a constant", "data"],
+)
+def test_what_touches_all(why, changed, reason):
+    assert set(why(changed).values()) == {reason}
+
+
+def test_one_cell_is_asked_for(why):
+    assert why({"sample/__init__.py": CODE + "# more\n"}, cell="b.time_other") == {"other": "untouched"}
+
+
+def test_it_measures_nothing(tmp_path):
+    made = Sample(tmp_path / "project")
+    made.commit({"benchmarks/b.py": SUITE})
+    assert "--why measures nothing" in sentence(inside(made.folder, "gate", "--why", "*", "--all"))
