@@ -116,7 +116,7 @@ class _Search:
         newest = self.chain[-1].hash
         built = self.builds.pair(self.chain[base].hash, self.chain[head].hash, newest)
         work, project = self.builds.folder, self.builds.project
-        suite = discover.discover(built, work, Selection((exactly(self.cell),)), project.conf)
+        suite = discover.with_caches(built, discover.discover(built, work, Selection((exactly(self.cell),)), project.conf))
         if not suite.cells:
             listed = (f"{name} {reason}: name another cell" for name, reason in suite.listed if self.cell.startswith(name))
             unknown = f"no cell is called {self.cell}: name one as convbench gate's reports do, with its parameters"

@@ -46,6 +46,8 @@ def merge(files: Sequence[Path]) -> Report:
         Kind(first["compared"]),
         tuple(first["differences"]),
         all(content["partial"] for content in contents),
+        identical=all(content["identical"] for content in contents),
+        ignored=tuple(first["ignored"]),
     )
 
 
@@ -56,7 +58,7 @@ def _read(file: Path) -> dict[str, Any]:
             content = untrusted.read_json(file.resolve())
             if content["schema"] != SCHEMA:
                 raise untrusted.Malformed(f"its schema is {content['schema']}, and {SCHEMA} is read here")
-            missing = {*ALIKE, "shard", "cells", "smallest", "error", "partial", "not_timed"} - content.keys()
+            missing = {*ALIKE, "shard", "cells", "smallest", "error", "partial", "not_timed", "identical", "ignored"} - content.keys()
             if missing:
                 raise untrusted.Malformed(f"it has no {', '.join(sorted(missing))}")
             _judged([_row(cell) for cell in content["cells"]], content["smallest"])  # which all its numbers have to allow

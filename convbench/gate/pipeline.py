@@ -164,8 +164,6 @@ def _reports(
     known = dataclasses.replace(known, proposed=accepted.proposed, proposal_error=accepted.proposal_error)
     acceptances = [*request.acceptances, *accepted.counted]
     sampling = Sampling(built, suite, request.budget)
-    if suite.cells:
-        console.print(f"{len(suite.cells)} cells, measured in turn in rounds of fresh processes", highlight=False)
 
     def so_far() -> Report:
         rows = report.rows(list(sampling.states.values()), acceptances, suite.touched) + untouched
