@@ -223,10 +223,8 @@ def record(*optional_keys: tuple[str, Check], **checks: Check) -> Check:
 COUNT, POSITIVE, NUMBER = between(0, MAX_NUMBER, int), between(0, MAX_NUMBER), between(-MAX_NUMBER, MAX_NUMBER)
 VALUE = between(-sys.float_info.max, sys.float_info.max, float)  # of a benchmark, in any unit
 CELL = record(
-    ("traceback", optional(text)),
-    ("unit", text),
+    *((name, optional(text)) for name in ("traceback", "touched", "unit")),
     ("values", mapping(many(many(VALUE, 2, 2)))),
-    ("touched", optional(text)),
     **dict.fromkeys(("benchmark", "again"), text),
     **dict.fromkeys(("params", "notes"), many(text)),
     **dict.fromkeys(("reason", "accepted", "answer"), optional(text)),
@@ -239,12 +237,10 @@ CELL = record(
 )
 REPORT = record(
     # A base from before these came writes none of them.
-    *((name, many(text)) for name in ("other_environments", "differences")),
-    *((name, setting) for name in ("schema", "version", "shard", "partial")),
+    *((name, many(text)) for name in ("other_environments", "differences", "ignored")),
+    *((name, setting) for name in ("schema", "version", "shard", "partial", "identical")),
     ("smallest", mapping(NUMBER)),
     ("untouched", COUNT),
-    ("identical", setting),
-    ("ignored", many(text)),
     *((name, optional(text)) for name in ("compared", "traceback", "proposal_error")),
     ("proposed", many(record(cell=text, reason=text))),
     **dict.fromkeys(("base", "head", "summary"), text),
@@ -318,18 +314,17 @@ def accepted(cell: dict) -> bool:
 
 def quantity(value: float | None, cell: dict) -> str:
     """A time or memory with its unit, another value without: code() has what that says."""
-    units = UNITS.get(cell.get("unit", "seconds"))
+    units = UNITS.get(cell.get("unit") or "seconds")
     if value is None or not units:
         return "" if value is None else f"{value:.4g}".replace("+", "")
     size, unit = next((one for one in units if abs(value) >= one[0]), units[-1])
-    scaled = abs(value) / size
-    return f"{value / size:.{2 if scaled < 10 else 1 if scaled < 100 else 0}f} {unit}"
+    return f"{value / size:.{2 if abs(value) < 10 * size else 1 if abs(value) < 100 * size else 0}f} {unit}"
 
 
 def code(cell: dict) -> str:
     """A cell's name, and a unit of the suite's own, in which no character means anything to GitHub: no link, no command."""
     name = cell["benchmark"] + (f"({', '.join(cell['params'])})" if cell["params"] else "")
-    if (unit := cell.get("unit", "seconds")) not in UNITS:
+    if (unit := cell.get("unit") or "seconds") not in UNITS:
         name += f" in {unit}"
     short = name if len(name) <= MAX_NAME else f"{name[:MAX_NAME]}…"
     return f"<code>{''.join(map(escaped, short))}</code>"

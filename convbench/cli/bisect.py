@@ -27,7 +27,7 @@ def command(
     python: str | None,
     launch_method: str | None,
 ) -> None:
-    """Which commit made CELL slower? Builds and measures about log2 of the commits from GOOD to BAD.
+    """Find the commit that made CELL slower: builds and measures about log2 of the commits from GOOD to BAD.
 
     CELL is a name with parameters, as in the gate's reports. GOOD is the last commit at the old level in the stored results,
     BAD is HEAD. Only first parents are searched; commits that do not build are skipped. If interrupted, the same command

@@ -13,6 +13,7 @@ from convbench.gate.accept import Acceptance
 from convbench.gate.failures import HEAD_BROKEN, Failure, HeadBroken, Usage
 from convbench.gate.report import SCHEMA, Kind, Report, Row, change, in_order
 
+NEEDED = ("shard", "cells", "smallest", "error", "partial", "not_timed", "identical", "ignored")
 # What all shards have to have alike. Their machines may differ: both sides of a cell are always measured on one.
 ALIKE = ("schema", "version", "base", "head", "compared", "environment", "other_environments", "differences", "settings")
 
@@ -58,7 +59,7 @@ def _read(file: Path) -> dict[str, Any]:
             content = untrusted.read_json(file.resolve())
             if content["schema"] != SCHEMA:
                 raise untrusted.Malformed(f"its schema is {content['schema']}, and {SCHEMA} is read here")
-            missing = {*ALIKE, "shard", "cells", "smallest", "error", "partial", "not_timed", "identical", "ignored"} - content.keys()
+            missing = {*ALIKE, *NEEDED} - content.keys()
             if missing:
                 raise untrusted.Malformed(f"it has no {', '.join(sorted(missing))}")
             _judged([_row(cell) for cell in content["cells"]], content["smallest"])  # which all its numbers have to allow

@@ -73,15 +73,15 @@ def test_a_first_branch_that_is_not_here(project):
 @pytest.mark.parametrize(
     ("setting", "value", "kind"),
     [
-        ("pythons", "3.11", "list of texts"),
-        ("pythons", [3.11], "list of texts"),
-        ("default_benchmark_timeout", "60", "number of seconds"),
-        ("install_timeout", None, "number of seconds"),
+        ("pythons", "3.11", "a list of strings"),
+        ("pythons", [3.11], "a list of strings"),
+        ("default_benchmark_timeout", "60", "a number of seconds"),
+        ("install_timeout", None, "a number of seconds"),
         ("environment_type", ["virtualenv"], "text"),
-        ("build_command", {"make": 1}, "list of commands"),
-        ("matrix", "numpy", "object"),
-        ("exclude", {"python": "3.11"}, "list of objects"),
-        ("branches", [3], "list of texts"),
+        ("build_command", {"make": 1}, "a list of commands"),
+        ("matrix", "numpy", "an object"),
+        ("exclude", {"python": "3.11"}, "a list of objects"),
+        ("branches", [3], "a list of strings"),
         ("benchmark_dir", "", "text"),
     ],
 )
@@ -89,7 +89,7 @@ def test_a_setting_of_another_kind(project, setting, value, kind):
     conf = json.loads((project.folder / "asv.conf.json").read_text())
     project.commit({"asv.conf.json": json.dumps(conf | {setting: value})})
     said = mistake(project.folder)
-    assert said == f"Error: asv.conf.json is no configuration of asv: {setting} is no {kind}"
+    assert said == f"Error: asv.conf.json is not a valid asv configuration: {setting} is not {kind}"
 
 
 @pytest.mark.parametrize("options", [["--accept", "x"], ["--reason", "x"]])
