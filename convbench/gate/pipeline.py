@@ -169,6 +169,9 @@ def _reports(
         rows = report.rows(list(sampling.states.values()), acceptances, suite.touched) + untouched
         return dataclasses.replace(known, rows=rows, rounds=sampling.rounds)
 
+    if not suite.cells:
+        yield so_far()
+        return
     try:
         for _ in rounds(sampling, folder(project), console):
             yield so_far()

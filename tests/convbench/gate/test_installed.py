@@ -132,7 +132,7 @@ def test_what_cannot_be_compared(gate, tmp_path, active):
         (site, site): "both sides import ",
         (active, active): "both sides import everything",
         (site, tmp_path / "missing"): "is neither an interpreter nor a folder of packages",
-        (tmp_path / "build", site): "has several folders of packages",
+        (tmp_path / "build", site): "has several package folders",
         (site, plain): f"has no asv_runner, which runs the suite: {plain}/bin/python -m pip install asv_runner",
         (site, other): "is for python2.6, which is not found",
         (site, "/bin/false"): "cannot list its packages",

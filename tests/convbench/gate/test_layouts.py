@@ -197,11 +197,11 @@ def test_a_shallow_clone_says_so(tmp_path):
         resolve.commits(there, "HEAD~1", None)
 
 
-@pytest.mark.parametrize(("branches", "said"), [(["main"], "no branch main"), ("absent", "names no branches")])
+@pytest.mark.parametrize(("branches", "said"), [(["main"], "no branch main"), ("absent", "has no branches")])
 def test_a_shallow_clone_of_one_branch_says_so(tmp_path, branches, said):
     there = clone(Laid(tmp_path / "top", branches=branches), tmp_path / "clone", "--depth", "1", "--branch", "topic")
     git(there.root, "remote", "remove", "origin")
-    with pytest.raises(resolve.Usage, match=f"{said}.*: name the base, .*; this clone is shallow: fetch more history"):
+    with pytest.raises(resolve.Usage, match=f"{said}.*: give the base, .*; this clone is shallow: fetch more history"):
         resolve.commits(there, None, None)
 
 

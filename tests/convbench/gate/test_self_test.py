@@ -113,7 +113,7 @@ def test_json():
         (["--self-test", "0"], "0 is not in the range x>=1"),
         (["--self-test", "HEAD"], "'HEAD' is not a valid integer range"),
         (["--self-test", "--markdown", "r.md"], "--self-test writes no Markdown"),
-        (["--self-test", "2", "--dirty"], "--dirty, --installed and --self-test exclude each other"),
+        (["--self-test", "2", "--dirty"], "--dirty, --installed and --self-test cannot be combined"),
         (["--self-test", "2", "--merge", "r.json"], "--merge takes the shards' reports"),
     ],
 )
