@@ -59,6 +59,7 @@ def check(world, change):
 
 
 @pytest.mark.proof
+@pytest.mark.timeout(3600)
 def test_no_slower_cell_is_missed_and_few_others_are_measured(world):
     counts = [check(world, change) for change in CHANGES if change[2]]
     assert sum(touched for touched, _ in counts) < sum(count for _, count in counts) / 10
