@@ -24,7 +24,7 @@ SIGNALS = [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.proof)]
 @pytest.fixture(scope="module")
 def command(python):
     """The words of a command; nothing is built for it."""
-    return lambda *arguments: [sys.executable, gate_commits.__file__, str(python), "gate", *map(str, arguments)]
+    return lambda *arguments: [sys.executable, gate_commits.__file__, str(python), "gate", "--all", *map(str, arguments)]
 
 
 @pytest.fixture
