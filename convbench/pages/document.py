@@ -10,10 +10,8 @@ import base64
 import io
 import itertools
 import math
-import re
 import time
 from collections import defaultdict
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,7 @@ import pandas as pd
 from convbench.common import numbers, untrusted
 from convbench.common.cells import plain
 from convbench.common.untrusted import Unreadable
-from convbench.stored import results, roofline
+from convbench.stored import crossovers, results, roofline
 
 # Of a picture of the gallery; a pixel is three bytes while it is read.
 MAX_PICTURE_BYTES = 64 << 20
@@ -124,29 +122,12 @@ def _benchmark(name: str, entry: dict[str, Any], names: list[str]) -> dict[str, 
         "unit": entry.get("unit", "unit"),
         "baseline": entry.get("baseline"),
         "params": [entry["param_names"][i] for i in others],
-        "numbers": [_numbers(map(plain, values[i])) for i in others],
+        "numbers": [crossovers.quantities(map(plain, values[i])) for i in others],
         "rows": rows,
         "short": [row for row, kept in enumerate(in_short) if kept][:MAX_SHORT],
         "raw": {names.index(plain(raw)): raw for raw in _raw(entry)},
         "place": place,
     }
-
-
-def _numbers(values: Iterable[str]) -> dict[str, float] | None:
-    """The values of a parameter as positions on an axis: 8, or 256x128 as the side of a square of as many pixels.
-
-    "all", as of threads, has none of its own. None if the parameter is no quantity, or has one value alone.
-    """
-    found: dict[str, float] = {}
-    for value in values:
-        if value == "all":
-            continue
-        digits = value.strip("'")  # a text of digits is a quantity as well
-        if not re.fullmatch(r"\d{1,12}(\.\d{1,9})?(x\d{1,12})*", digits):
-            return None
-        sides = [float(side) for side in digits.split("x")]
-        found[value] = math.prod(sides) ** (1 / len(sides))
-    return found if len(found) > 1 and min(found.values()) > 0 else None
 
 
 def _run(run: results.Run, known: dict, benchmarks: list[dict], names: list[str]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -14,14 +13,13 @@ from rich.table import Table
 
 from convbench.common import numbers
 from convbench.common.terminal import one_line
-from convbench.stored import table
+from convbench.stored import crossovers, table
 
-MAX_ROWS = 25  # problems that are shown; with the other lines they fill a screen of 40 lines
+MAX_ROWS = 23  # lines of problems and crossovers: with what stands around them, a screen of 40 lines
 MAX_OF_ONE = 3  # problems of one benchmark
 MAX_SIZE = 12  # characters of one size, or two
 MAX_WORDS = 40  # characters of a problem's name
 HEADINGS, JUSTIFIED = ("problem", "fastest", "median", "speed-up", "limit"), ("left", "left", *["right"] * 3)
-MIN_SWEEP = 3  # sizes needed for a crossover
 
 
 def show(cells: pd.DataFrame, known: dict[str, dict[str, Any]], notes: table.Notes, console: Console) -> None:
@@ -31,7 +29,8 @@ def show(cells: pd.DataFrame, known: dict[str, dict[str, Any]], notes: table.Not
     """
     timed = cells[(cells.status == "ok") & (cells.unit == "seconds") & cells.implementation.notna()]
     groups = list(_short(timed, known))
-    shown = groups[:MAX_ROWS]
+    changes = crossovers.sentences(timed)
+    shown = groups[: MAX_ROWS - len(changes)]
     console.print(one_line(notes.heading, style="bold"))
     if limits := _limits(cells, known):
         console.print(one_line(f"limits, 1 thread: {limits}"))
@@ -43,7 +42,7 @@ def show(cells: pd.DataFrame, known: dict[str, dict[str, Any]], notes: table.Not
     console.print(grid)
     if more := len(groups) - len(shown):
         console.print(f"and {more} more problems")
-    for sentence in _crossovers(timed):
+    for sentence in changes:
         console.print(one_line(sentence), highlight=False)
     for sentence in _counts(cells, notes.baseline):
         console.print(one_line(sentence), highlight=False)
@@ -103,29 +102,6 @@ def _limits(cells: pd.DataFrame, known: dict[str, dict[str, Any]]) -> str:
                 # The largest copy is shown, which is out of cache; of arithmetic there is one rate per precision.
                 rates[kind] = max(rates.get(kind, (0.0, 0.0, "")), (amount, amount / cell.value / 1e9, f"{unit} {kind}"))
     return ", ".join(f"{numbers.significant(rate, 3)} {words}" for _, rate, words in rates.values())
-
-
-def _crossovers(timed: pd.DataFrame) -> Iterator[str]:
-    """The crossovers of each sweep: the sizes at which another kind of implementation becomes fastest."""
-    for benchmark, group in timed[timed.family != "auto"].groupby("benchmark", sort=False):
-        fastest: dict[float, tuple[str, str]] = {}
-        for row, of in group.groupby("row", sort=False):
-            if len(row) == 1 and (size := _size(row[0])) is not None:
-                first = of.loc[of.value.astype(float).idxmin()]
-                fastest[size] = (row[0], str(first.family or first.implementation))
-        kinds: list[tuple[str, str]] = []
-        for _, (name, kind) in sorted(fastest.items()):
-            if not kinds or kinds[-1][1] != kind:
-                kinds.append((name, kind))
-        if len(fastest) >= MIN_SWEEP and 1 < len(kinds) < len(fastest):
-            changes = ", ".join(f"{kind} from {name}" for name, kind in kinds[1:])
-            yield f"{'.'.join(str(benchmark).split('.')[:-1])}: {kinds[0][1]} is fastest at {kinds[0][0]}, {changes}"
-
-
-def _size(words: str) -> float | None:
-    """A size or a product of sizes, as 15 or 64x64; None for anything else."""
-    parts = words.split("x")
-    return math.prod(map(int, parts)) if all(part.isdecimal() and len(part) < 10 for part in parts) else None
 
 
 def _counts(cells: pd.DataFrame, baseline: str | None) -> Iterator[str]:

@@ -164,22 +164,3 @@ def test_json_cannot_end_its_element():
     written = comparison.as_json(text)
     assert not set(written) & set("<>&")
     assert json.loads(written) == text
-
-
-@pytest.mark.parametrize(
-    ("values", "numbers"),
-    [
-        (["1", "8"], {"1": 1, "8": 8}),
-        (["4x4", "2x8"], {"4x4": 4, "2x8": 4}),
-        (["1", "2", "all"], {"1": 1, "2": 2}),
-        (["0.5", "1.5"], {"0.5": 0.5, "1.5": 1.5}),
-        (["3"], None),
-        (["a", "b"], None),
-        (["1", "b"], None),
-        (["0", "1"], None),
-        (["n1c1h7", "n1c1h8"], None),
-        ([], None),
-    ],
-)
-def test_what_is_a_quantity(values, numbers):
-    assert document._numbers(values) == numbers

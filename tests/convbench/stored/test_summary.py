@@ -74,12 +74,12 @@ def test_the_summary_looks_as_before():
 
 
 def test_a_crossover_is_told_in_words():
-    assert "conv2d.Size: direct is fastest at 3, fft from 31\n" in text(CELLS)
+    assert "conv2d.Size: direct wins up to 15, fft from 63\n" in text(CELLS)
     for known in ("3", "15"):
         assert "from" not in text([one for one in CELLS if one["row"] == (known,)]).split("speed-up: over")[0]
 
 
-@pytest.mark.parametrize("problems", [1, 25, 26, 200])
+@pytest.mark.parametrize("problems", [1, 23, 24, 200])
 def test_a_screen_is_enough(problems):
     """However many problems and implementations there are, and however long their names."""
     cells = [
@@ -91,7 +91,14 @@ def test_a_screen_is_enough(problems):
     assert len(shown) < 40
     assert max(map(len, shown)) <= 100
     assert sum("cpu.implementation_0" in line for line in shown) == min(problems, summary.MAX_ROWS)
-    assert any(f"and {problems - 25} more problems" in line for line in shown) == (problems > 25)
+    assert any(f"and {problems - summary.MAX_ROWS} more problems" in line for line in shown) == (problems > summary.MAX_ROWS)
+
+
+def test_crossovers_take_the_place_of_problems():
+    sweeps = [{**one, "benchmark": f"a.B{i}.time_c"} for i in range(40) for one in swept()]
+    shown = text([*sweeps, *CELLS], known={LIMITS: KNOWN[LIMITS]}).splitlines()
+    assert len(shown) < 39  # and the line that says how to see more
+    assert sum("direct wins up to 15, fft from 63" in line for line in shown) == 5
 
 
 @pytest.mark.parametrize(
