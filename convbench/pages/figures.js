@@ -1,6 +1,6 @@
 // The figures under the table, each with what it says in words.
 
-const COLOURS = [[0, 90, 160], [200, 80, 0], [0, 140, 100], [170, 70, 140], [60, 160, 210], [128, 96, 0], [0, 0, 0], [110, 50, 180]];
+const SERIES = 8; // colours of lines in comparison.css
 const SYMBOLS = ["circle", "square", "diamond", "cross", "x", "triangle-up", "triangle-down", "star", "hexagon", "pentagon"];
 const DASHES = ["solid", "dash", "dot", "dashdot", "longdash"];
 
@@ -9,6 +9,9 @@ function library() {
   if (!window.Plotly) document.head.append(Object.assign(document.createElement("script"), { textContent: element("library").textContent }));
   return window.Plotly;
 }
+
+// A colour of comparison.css, in the scheme that the browser prefers.
+const themed = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 // Plotly reads markup and links in every text: all that it is given passes here.
 const ESCAPED = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
@@ -30,10 +33,15 @@ function figure(section, traces, layout, words) {
     plot.replaceChildren();
     return;
   }
+  const grid = { gridcolor: themed("line"), zerolinecolor: themed("line") };
   const narrow = window.innerWidth < 640;
   const base = {
     margin: { l: 60, r: 15, t: 30, b: 50 },
-    font: { size: 12 },
+    font: { size: 12, color: themed("ink") },
+    paper_bgcolor: "transparent",
+    plot_bgcolor: "transparent",
+    modebar: { color: themed("faint"), activecolor: themed("ink") },
+    template: { layout: { xaxis: grid, yaxis: grid } },
     legend: narrow ? { orientation: "h", y: -0.25 } : {},
     hovermode: "closest",
   };
@@ -48,12 +56,12 @@ const axis = (title, extra = {}) => ({ title: { text: short(title) }, type: "log
 
 // By the place in a figure: the first are told apart by colour and symbol, the others by dashes as well.
 function look(place) {
-  const [red, green, blue] = COLOURS[place % COLOURS.length];
+  const shade = themed(`series-${place % SERIES}`);
   return {
-    colour: `rgb(${red}, ${green}, ${blue})`,
-    band: `rgba(${red}, ${green}, ${blue}, 0.18)`,
+    colour: shade,
+    band: `${shade}2e`,
     symbol: SYMBOLS[place % SYMBOLS.length],
-    dash: DASHES[Math.floor(place / COLOURS.length) % DASHES.length],
+    dash: DASHES[Math.floor(place / SERIES) % DASHES.length],
   };
 }
 
@@ -99,7 +107,7 @@ function drawCurves() {
       { ...common, y: line.map((cell) => cell.value), text, name: short(page.implementations[i].name), mode: "lines+markers", line: { color: colour, dash }, marker: { symbol, size: 8 } },
     ];
   });
-  const marks = wins.slice(1).map(({ x }) => ({ type: "line", xref: "x", yref: "paper", x0: x, x1: x, y0: 0, y1: 1, line: { dash: "dot", color: "#555" } }));
+  const marks = wins.slice(1).map(({ x }) => ({ type: "line", xref: "x", yref: "paper", x0: x, x1: x, y0: 0, y1: 1, line: { dash: "dot", color: themed("faint") } }));
   const notes = wins.slice(1).map(({ x, who }) => ({ x: Math.log10(x), y: 1.02, yref: "paper", text: short(page.implementations[who].name), showarrow: false, font: { size: 11 }, yanchor: "bottom" }));
   const ticks = { tickmode: "array", tickvals: places, ticktext: places.map((x) => short(label(x))) };
   figure("curves", traces, { xaxis: axis(one.params[along], ticks), yaxis: axis(one.unit), shapes: marks, annotations: notes }, sentence(wins, label) + lost(all));
@@ -152,7 +160,7 @@ function drawRoofline() {
   const intensity = (cell) => facts(cell).flops / facts(cell).bytes;
   const span = [Math.min(...same.map(intensity), 0.25) / 2, Math.max(...same.map(intensity), (2 * roof[2]) / rates[0][2]) * 2];
   const xs = Array.from({ length: 60 }, (_, i) => span[0] * (span[1] / span[0]) ** (i / 59));
-  const line = ([, bytes, rate], dash) => ({ x: xs, y: xs.map((x) => Math.min(roof[2], x * rate)), mode: "lines", name: `limit, copies of ${size(bytes)}`, line: { color: "#333", dash }, hoverinfo: "name" });
+  const line = ([, bytes, rate], dash) => ({ x: xs, y: xs.map((x) => Math.min(roof[2], x * rate)), mode: "lines", name: `limit, copies of ${size(bytes)}`, line: { color: themed("ink"), dash }, hoverinfo: "name" });
   const traces = [line(rates[0], "dot"), ...(rates.length > 1 ? [line(rates[rates.length - 1], "solid")] : [])];
   for (const [place, i] of unique(same.map((cell) => cell.implementation)).entries()) {
     const group = same.filter((cell) => cell.implementation === i);
@@ -199,7 +207,7 @@ function drawScaling() {
     return;
   }
   const counts = unique(points.map((cell) => cell.threads)).sort((a, b) => a - b);
-  traces.push({ x: counts, y: counts, mode: "lines", line: { dash: "dash", color: "#333" }, name: "as many as threads", hoverinfo: "skip" });
+  traces.push({ x: counts, y: counts, mode: "lines", line: { dash: "dash", color: themed("ink") }, name: "as many as threads", hoverinfo: "skip" });
   ends.sort((a, b) => b[0] - a[0]);
   const words = ends.map(([ratio, i, threads]) => `${short(page.implementations[i].name)} ${ratio.toFixed(2)} times on ${threads}`).slice(0, 8).join(", ");
   figure("scaling", traces, { xaxis: { title: { text: "threads" }, tickvals: counts }, yaxis: { title: { text: "times as fast as on one" }, rangemode: "tozero" } }, `${one.name}: ${words}.`);

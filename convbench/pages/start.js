@@ -73,6 +73,7 @@ function start() {
       DRAWN[id === "fixed" ? "curves" : "scaling"]();
     });
   }
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   element("table").addEventListener("keydown", moveInTable);
   element("table").addEventListener("click", (event) => choose(event.target.closest("td")));
   window.addEventListener("hashchange", () => {

@@ -70,10 +70,9 @@ function place(cell, best) {
   if (best.value > 0) {
     const ratio = cell.value / best.value;
     if (!equal) spot.append(make("span", `${times(ratio)}×`, { class: "times" }));
-    // Dark on light up to ten times the best, light on dark beyond: between the two neither could be read.
     const share = Math.min(1, Math.log10(ratio) / 2);
-    spot.style.background = `hsl(205 55% ${share <= 0.5 ? 95 - 70 * share : 55 - 30 * share}%)`;
-    if (share > 0.5) spot.style.color = "#fff";
+    spot.style.setProperty("--share", share);
+    spot.classList.add(share <= 0.5 ? "near" : "far");
   }
   if (cell.rate) spot.append(make("span", cell.rate, { class: "times" }));
   return spot;

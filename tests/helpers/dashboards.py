@@ -241,8 +241,8 @@ def offline_pages(browser):
     """Opens pages that no network answers; what went wrong in them is an error at the end."""
     contexts, wrong = [], []
 
-    def open_page(path, address="", width=1280, first="", as_it_opens=False):
-        context = browser.new_context(viewport={"width": width, "height": 900}, offline=True)
+    def open_page(path, address="", width=1280, first="", as_it_opens=False, scheme="light"):
+        context = browser.new_context(viewport={"width": width, "height": 900}, offline=True, color_scheme=scheme)
         contexts.append(context)
         page = context.new_page()
         page.add_init_script(first)
