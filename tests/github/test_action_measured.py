@@ -61,7 +61,7 @@ def test_a_regression_and_what_did_not_change(adopter):
     assert built(adopter) == ["..."]
     made = pull(adopter, FAST, other="text")
     assert passes(made), made.log
-    assert "1 same" in made.summary
+    assert "1 untouched" in made.summary
     assert built(adopter) == ["...."]
     assert len(adopter.hub.caches) == 1
 
