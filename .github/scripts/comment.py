@@ -223,8 +223,7 @@ def record(*optional_keys: tuple[str, Check], **checks: Check) -> Check:
 COUNT, POSITIVE, NUMBER = between(0, MAX_NUMBER, int), between(0, MAX_NUMBER), between(-MAX_NUMBER, MAX_NUMBER)
 VALUE = between(-sys.float_info.max, sys.float_info.max, float)  # of a benchmark, in any unit
 CELL = record(
-    *((name, optional(text)) for name in ("traceback", "touched", "unit")),
-    ("values", mapping(many(many(VALUE, 2, 2)))),
+    *(("unit", text), ("traceback", optional(text)), ("touched", optional(text)), ("values", mapping(many(many(VALUE, 2, 2))))),
     **dict.fromkeys(("benchmark", "again"), text),
     **dict.fromkeys(("params", "notes"), many(text)),
     **dict.fromkeys(("reason", "accepted", "answer"), optional(text)),
@@ -314,7 +313,7 @@ def accepted(cell: dict) -> bool:
 
 def quantity(value: float | None, cell: dict) -> str:
     """A time or memory with its unit, another value without: code() has what that says."""
-    units = UNITS.get(cell.get("unit") or "seconds")
+    units = UNITS.get(cell.get("unit", "seconds"))
     if value is None or not units:
         return "" if value is None else f"{value:.4g}".replace("+", "")
     size, unit = next((one for one in units if abs(value) >= one[0]), units[-1])
@@ -324,7 +323,7 @@ def quantity(value: float | None, cell: dict) -> str:
 def code(cell: dict) -> str:
     """A cell's name, and a unit of the suite's own, in which no character means anything to GitHub: no link, no command."""
     name = cell["benchmark"] + (f"({', '.join(cell['params'])})" if cell["params"] else "")
-    if (unit := cell.get("unit") or "seconds") not in UNITS:
+    if (unit := cell.get("unit", "seconds")) not in UNITS:
         name += f" in {unit}"
     short = name if len(name) <= MAX_NAME else f"{name[:MAX_NAME]}…"
     return f"<code>{''.join(map(escaped, short))}</code>"
