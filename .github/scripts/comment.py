@@ -223,7 +223,8 @@ def record(*optional_keys: tuple[str, Check], **checks: Check) -> Check:
 COUNT, POSITIVE, NUMBER = between(0, MAX_NUMBER, int), between(0, MAX_NUMBER), between(-MAX_NUMBER, MAX_NUMBER)
 VALUE = between(-sys.float_info.max, sys.float_info.max, float)  # of a benchmark, in any unit
 CELL = record(
-    *(("unit", text), ("traceback", optional(text)), ("touched", optional(text)), ("values", mapping(many(many(VALUE, 2, 2))))),
+    *(("unit", text), ("values", mapping(many(many(VALUE, 2, 2))))),
+    *((name, optional(text)) for name in ("traceback", "touched")),
     **dict.fromkeys(("benchmark", "again"), text),
     **dict.fromkeys(("params", "notes"), many(text)),
     **dict.fromkeys(("reason", "accepted", "answer"), optional(text)),
