@@ -6,7 +6,7 @@ import subprocess
 import pytest
 from command_line import inside, sentence
 from gate_commits import built_by, interpreter
-from gate_projects import FAST, PACKAGE, SLOW, SUITE
+from gate_projects import FAST, PACKAGE, SLOW, SUITE, Sample
 from repositories import commit, git
 
 from convbench.asv import project
@@ -81,6 +81,22 @@ def test_a_suite_in_a_repository_of_its_own(tmp_path, python):
     assert "regressed  other.time_work" in done.stdout
     write(package.top / "sample" / "__init__.py", PACKAGE.format(FAST))
     assert "sample/__init__.py has uncommitted changes" in sentence(inside(suite, "gate"))
+
+
+@pytest.mark.slow
+def test_a_package_in_a_folder_of_the_repository(tmp_path, package_index):
+    made = Sample(tmp_path / "project")
+    conf = json.loads((made.folder / "asv.conf.json").read_text())
+    (made.folder / "python").mkdir()
+    for name in ("backend.py", "pyproject.toml"):
+        (made.folder / name).rename(made.folder / "python" / name)
+    package = "python/sample/__init__.py"
+    files = {"asv.conf.json": json.dumps(conf | {"repo_subdir": "python"}), "benchmarks/suite.py": SUITE}
+    base = made.commit({**files, package: PACKAGE.format(FAST)})
+    head = made.commit({package: PACKAGE.format(SLOW)})
+    done = inside(made.folder, "gate", base, head, *BUDGET)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "regressed  suite.time_work" in done.stdout
 
 
 def test_a_repository_elsewhere_is_cloned_and_asked(tmp_path):
