@@ -21,7 +21,7 @@ import pandas as pd
 from convbench.common import numbers, untrusted
 from convbench.common.cells import plain
 from convbench.common.untrusted import Unreadable
-from convbench.stored import crossovers, results, roofline
+from convbench.stored import crossovers, results, roofline, table
 
 # Of a picture of the gallery; a pixel is three bytes while it is read.
 MAX_PICTURE_BYTES = 64 << 20
@@ -29,7 +29,7 @@ MAX_PIXELS = 40_000_000
 MAX_SHORT = 3  # problems of a benchmark in the summary
 MAX_RUNS = 3  # commits of each machine and environment that the page has: those measured last
 # What a run's cells carry over as they are, beside what is written for people.
-NUMBERS = ("value", "q25", "q75", "threads", "speedup", "effective_gflops", "percent_of_limit", "relative_l2")
+NUMBERS = ("value", "q25", "q75", "threads", "effective_gflops", "percent_of_limit", "relative_l2")
 
 
 def document(project: str, folder: Path, changes: dict[str, Any], gallery: Path) -> dict[str, Any]:
@@ -142,17 +142,19 @@ def _run(run: results.Run, known: dict, benchmarks: list[dict], names: list[str]
     # An older run may have rows and implementations that the suite has no more; asv leaves them out as well.
     here = [row is not None for row in rows]
     cells = roofline.held_by(roofline.derive(cells[np.array(here, dtype=bool)], roof))
-    numbers = {name: i for i, name in enumerate(names)}
+    implementations = {name: i for i, name in enumerate(names)}
     reasons: dict[str, int] = {}
     columns: dict[str, list] = {
         "benchmark": [places[name] for name in cells.benchmark],
-        "implementation": [numbers[name] for name in cells.implementation],
+        "implementation": [implementations[name] for name in cells.implementation],
         "row": [row for row, kept in zip(rows, here, strict=True) if kept],
         "status": list(cells.status),
         "reason": [reasons.setdefault(str(text), len(reasons)) if pd.notna(text) else None for text in cells.reason],
         "held_by": [held if pd.notna(held) else None for held in cells.held_by],
         "text": [_text(cell) for cell in cells.itertuples()],
-        "rate": [_rate(cell) for cell in cells.itertuples()],
+        "speedup": [table.speedup_words(cell) for cell in cells.itertuples()],
+        "rate": [f"{numbers.significant(rate, 3)} GFLOP/s" if pd.notna(rate) else "" for rate in cells.effective_gflops],
+        "limit": [numbers.percent(percent / 100) if pd.notna(percent) else "" for percent in cells.percent_of_limit],
         "details": [_details(cell) for cell in cells.itertuples()],
     }
     columns |= {name: [_number(value) for value in cells[name]] for name in NUMBERS}
@@ -167,6 +169,7 @@ def _run(run: results.Run, known: dict, benchmarks: list[dict], names: list[str]
                 [threads, moved, rate / 1e9] for threads in roof.copies for moved, rate in roof.copies[threads].items()
             ],
         },
+        "crossovers": crossovers.sentences(cells),
         "reasons": list(reasons),
         "absent": [int(absent.get(benchmark["name"], 0)) for benchmark in benchmarks],
         "cells": columns,
@@ -209,13 +212,6 @@ def _text(cell: Any) -> str:
     if cell.status != "ok":
         return cell.status
     return numbers.with_spread(cell.value, cell.unit, cell.spread if pd.notna(cell.spread) else None)
-
-
-def _rate(cell: Any) -> str:
-    """Effective rate and share of the limit if they are known."""
-    rate = f"{numbers.significant(cell.effective_gflops, 3)} GFLOP/s" if pd.notna(cell.effective_gflops) else ""
-    share = numbers.percent(cell.percent_of_limit / 100) if pd.notna(cell.percent_of_limit) else ""
-    return ", ".join(filter(None, (rate, share)))
 
 
 def _details(cell: Any) -> str:

@@ -25,8 +25,7 @@ function plain(value) {
 
 function figure(section, traces, layout, words) {
   const plot = document.querySelector(`#${section} .plot`);
-  const filtered = state.threads !== "all" || state.device !== "all" || state.without.length;
-  document.querySelector(`#${section} .words`).textContent = !traces.length && filtered ? "Nothing that passes these filters can be drawn here." : words;
+  document.querySelector(`#${section} .words`).textContent = !traces.length && filtered() ? "Nothing that passes these filters can be drawn here." : words;
   plot.hidden = !traces.length;
   if (plot.hidden) {
     if (window.Plotly) Plotly.purge(plot);
@@ -36,13 +35,14 @@ function figure(section, traces, layout, words) {
   const grid = { gridcolor: themed("line"), zerolinecolor: themed("line") };
   const narrow = window.innerWidth < 640;
   const base = {
-    margin: { l: 60, r: 15, t: 30, b: 50 },
+    margin: { l: 60, r: 15, t: 30, b: narrow ? 210 : 50 },
     font: { size: 12, color: themed("ink") },
     paper_bgcolor: "transparent",
     plot_bgcolor: "transparent",
     modebar: { color: themed("faint"), activecolor: themed("ink") },
     template: { layout: { xaxis: grid, yaxis: grid } },
-    legend: narrow ? { orientation: "h", y: -0.25 } : {},
+    // On a phone under the axis and its title, at the foot of the figure.
+    legend: narrow ? { orientation: "h", yref: "container", y: 0, yanchor: "bottom", maxheight: 130 } : {},
     hovermode: "closest",
   };
   const drawn = traces.map(({ after = "", ...trace }) => ({

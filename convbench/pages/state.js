@@ -60,6 +60,7 @@ const shown = (cell) => {
     (state.threads === "all" || cell.threads === null || String(cell.threads) === state.threads)
   );
 };
+const filtered = () => state.threads !== "all" || state.device !== "all" || state.without.length > 0;
 const mine = () => cells.filter((cell) => cell.benchmark === state.benchmark && shown(cell));
 const rowName = (index, row) => page.benchmarks[index].rows[row].values.join(", ") || "all";
 

@@ -1,5 +1,7 @@
 // The answer first: the fastest of each problem in the suite's short selection, for the chosen run.
 
+const HEADINGS = ["problem", "fastest", "median", "speed-up", "limit"];
+
 function drawSummary() {
   const body = make("tbody");
   for (const [place, one] of page.benchmarks.entries()) {
@@ -9,12 +11,20 @@ function drawSummary() {
     }
   }
   const head = make("tr");
-  head.append(...["problem", "fastest", "median", "speed-up", "limit"].map((name) => make("th", name, { scope: "col" })));
+  head.append(...HEADINGS.map((name) => make("th", name, { scope: "col" })));
   const heading = make("thead");
   heading.append(head);
   element("fastest").replaceChildren(heading, body);
   element("summary").hidden = !body.children.length;
+  element("measured").textContent = `On ${run().machine}, commit ${run().commit.slice(0, 8)}. A problem leads to all its times.`;
+  // They are those of the whole run.
+  const crossovers = filtered() ? [] : run().crossovers;
+  element("crossovers").hidden = !crossovers.length;
+  element("crossovers").querySelector("ul").replaceChildren(...crossovers.map((sentence) => Object.assign(make("li"), { textContent: sentence })));
 }
+
+// On a phone the table's headings are hidden: a figure that is not plain without has its own.
+const named = (heading, text) => make("td", text, text ? { "data-heading": heading } : {});
 
 function summaryLine(place, row, group) {
   const best = fastest(group);
@@ -32,8 +42,7 @@ function summaryLine(place, row, group) {
   problem.append(link);
   const name = make("td", nameOf(best) + (equal.length ? ` +${equal.length}` : ""), { class: "name" });
   if (equal.length) name.title = `as fast within its quartiles: ${equal.join(", ")}`;
-  const percent = best.percent_of_limit === null ? "" : `${Number(best.percent_of_limit.toPrecision(2)).toLocaleString("en-US")} %`;
   const line = make("tr");
-  line.append(problem, name, make("td", best.text), make("td", best.speedup === null ? "" : `${times(best.speedup)}×`), make("td", percent));
+  line.append(problem, name, make("td", best.text), named("speed-up", best.speedup), named("limit", best.limit));
   return line;
 }

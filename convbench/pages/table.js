@@ -74,7 +74,8 @@ function place(cell, best) {
     spot.style.setProperty("--share", share);
     spot.classList.add(share <= 0.5 ? "near" : "far");
   }
-  if (cell.rate) spot.append(make("span", cell.rate, { class: "times" }));
+  const rate = [cell.rate, cell.limit].filter(Boolean).join(", ");
+  if (rate) spot.append(make("span", rate, { class: "times" }));
   return spot;
 }
 

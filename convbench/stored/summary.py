@@ -79,12 +79,11 @@ def _line(benchmark: str, row: tuple[str, ...], group: pd.DataFrame) -> list[str
     # A label describes the whole problem; a size needs the name of its sweep.
     words = f"{sweep if len(label) <= MAX_SIZE else sweep.partition('.')[0]} {label}"
     spread = None if table.absent(first.spread) else first.spread
-    ratio, between = table.speedup(first)
     return [
         words if len(words) <= MAX_WORDS else f"{words[: MAX_WORDS - 1]}…",
         f"{fastest}{f' +{len(close)}' if close else ''}",
         numbers.quantity(first.value, first.unit, spread),
-        f"{between or ratio}{'x' * bool(between)}",
+        table.speedup_words(first),
         "" if table.absent(first.percent_of_limit) else numbers.percent(first.percent_of_limit / 100),
     ]
 

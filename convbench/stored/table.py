@@ -161,6 +161,12 @@ def speedup(cell: Any) -> tuple[str, str]:
     )
 
 
+def speedup_words(cell: Any) -> str:
+    """The speed-up as its interval where that is known; empty without a baseline."""
+    ratio, between = speedup(cell)
+    return f"{between}x" if between else ratio
+
+
 def as_fast(cells: pd.DataFrame) -> list[str]:
     """The fastest implementation of one problem, and then those with overlapping quartiles."""
     first, *others = cells.sort_values("value", kind="stable").itertuples()

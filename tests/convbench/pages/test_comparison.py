@@ -53,18 +53,37 @@ def test_the_fastest_are_on_the_first_screen(published, opened):
         page = opened(published.page, width=width, as_it_opens=True)
         page.set_viewport_size({"width": width, "height": height})
         assert not page.locator("#machine").is_visible()
-        for winner in page.locator("#fastest td.name").all()[:3]:
-            box = winner.bounding_box()
-            assert box["y"] + box["height"] <= height
-            assert box["x"] + box["width"] <= width
+        for row in page.locator("#fastest tbody tr").all()[:3]:
+            for part in row.locator("th, td").all():
+                box = part.bounding_box()
+                assert box["y"] + box["height"] <= height
+                assert box["x"] + box["width"] <= width
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
     lines = [row.locator("th, td").all_inner_texts() for row in page.locator("#fastest tbody tr").all()]
     assert [line[:2] for line in lines[:3]] == [
         [f"{SWEEP['name'].rpartition('.')[0]} {size}", name]
         for size, name in (("8x8", "cpu.loops"), ("64x64", "cpu.fast"), ("256x256", "cpu.fast"))
     ]
+    assert lines[1][3] == "5.9 to 6.5x"  # 61 us by 9.87, each from -2 to +3 %
     page.locator("#fastest a").nth(1).click()
     assert query(page)["benchmark"] == SWEEP["name"]
     assert query(page)["cell"].startswith("cpu.fast|")
+
+
+def test_no_word_of_a_problem_is_broken(published, opened):
+    """On a phone each has a line of its own, at a size that can be read."""
+    page = opened(published.page, width=375, as_it_opens=True)
+    look = "links => links.map(link => [parseFloat(getComputedStyle(link).fontSize), link.getClientRects().length])"
+    names = page.locator("#fastest a").evaluate_all(look)
+    assert all(size >= 13 and lines == 1 for size, lines in names)
+
+
+def test_crossovers_stand_below_the_fastest(published, opened):
+    page = opened(published.page)
+    words = page.locator("#crossovers li")
+    assert words.all_inner_texts() == ["sizes.Size: direct wins up to 8x8, winograd from 64x64"]
+    page.get_by_label("im2col").uncheck()  # the sentence is of all families
+    assert not page.locator("#crossovers").is_visible()
 
 
 def test_who_wins_is_said_without_colour(published, opened):

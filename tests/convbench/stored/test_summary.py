@@ -95,7 +95,7 @@ def test_a_screen_is_enough(problems):
 
 
 def test_crossovers_take_the_place_of_problems():
-    sweeps = [{**one, "benchmark": f"a.B{i}.time_c"} for i in range(40) for one in swept()]
+    sweeps = [{**one, "benchmark": f"a.B{i}.time_c"} for i in range(25) for one in swept()]
     shown = text([*sweeps, *CELLS], known={LIMITS: KNOWN[LIMITS]}).splitlines()
     assert len(shown) < 39  # and the line that says how to see more
     assert sum("direct wins up to 15, fft from 63" in line for line in shown) == 5
