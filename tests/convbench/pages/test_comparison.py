@@ -76,6 +76,8 @@ def test_no_word_of_a_problem_is_broken(published, opened):
     look = "links => links.map(link => [parseFloat(getComputedStyle(link).fontSize), link.getClientRects().length])"
     names = page.locator("#fastest a").evaluate_all(look)
     assert all(size >= 13 and lines == 1 for size, lines in names)
+    narrow = "boxes => boxes.map(box => box.scrollWidth <= box.clientWidth)"
+    assert page.locator("#summary .scroll, #history .scroll").evaluate_all(narrow) == [True, True]
 
 
 def test_crossovers_stand_below_the_fastest(published, opened):
