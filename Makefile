@@ -227,8 +227,8 @@ lint: $(VENV)/installed
 	$(BIN)/mypy
 
 smoke: $(VENV)/installed
-	$(BIN)/convbench run --busy --implementation cpu.cython_direct --bench 'ceilings.*, 64 MiB' --bench transfers \
-		--bench train_step.Networks --bench 'conv2d\.(ImageSize|Memory|Startup)' --bench 'Layers.*c1h28'
+	$(BIN)/convbench run --busy --implementation cpu.cython_direct --bench '^ceilings.*, 64 MiB' \
+		--bench train_step.Networks --bench 'conv2d\.(ImageSize|Memory|Startup)' --bench 'conv2d\.Layers.*c1h28'
 	$(BIN)/asv publish --no-pull
 	$(BIN)/convbench table --bench ImageSize --bench Startup
 
