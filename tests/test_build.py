@@ -28,7 +28,7 @@ def kernels(folder, **environment):
     return {target["name"].partition(".")[0] for target in json.loads(listed)}
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_without_libjpegs_headers_the_rest_is_built(tmp_path):
     found = kernels(tmp_path / "found")
     hidden = kernels(tmp_path / "hidden", PKG_CONFIG_LIBDIR=str(tmp_path), CMAKE_PREFIX_PATH=str(tmp_path))

@@ -140,6 +140,7 @@ def test_the_tool_judges_a_project_that_is_not_ours(tool, tmp_path):
     judge(tool, *project(tmp_path / "project", "0.3.2"))
 
 
+@pytest.mark.proof
 def test_the_tool_reads_our_results(tool, tmp_path):
     for command, shown in (("table", "conv2d.ImageSize"), ("history", "commits with results")):
         done = tool.run("convbench", command, "--machine", "amd-epyc-2cores", cwd=ROOT)

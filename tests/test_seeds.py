@@ -17,6 +17,7 @@ import impls
 from benchmarks.harness import cell
 from convbench.cli.main import main
 
+pytestmark = pytest.mark.first
 ROOT = Path(__file__).parents[1]
 TEXT = (ROOT / "docs" / "seeds.md").read_text(encoding="utf-8")
 QUOTED = re.findall(r"`([^`]+)`", TEXT)
@@ -119,8 +120,12 @@ def test_every_command_has_a_short_form():
         assert repr(command.split()[1]).replace("'", '"') in (ROOT / path).read_text(encoding="utf-8")
 
 
+# The doctor and the training of tiles have tests of their own.
+LONG = {"convbench doctor", "python -m benchmarks tile_curves", "python -m benchmarks curves --seeds 5"}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("command", sorted(SHORT))
+@pytest.mark.parametrize("command", [pytest.param(one, marks=[pytest.mark.proof] * (one in LONG)) for one in sorted(SHORT)])
 def test_a_short_form_of_a_command_shows_what_it_is_to_show(command, tmp_path):
     more, setting, said = SHORT[command]
     words = [word for word in shlex.split(command) if word != "NAMES"]

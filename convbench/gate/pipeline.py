@@ -173,6 +173,8 @@ def _reports(
         yield so_far()
         return
     try:
+        estimate(sampling, folder(project), console)
+        console.print(sampling.expectation, highlight=False)
         for _ in rounds(sampling, folder(project), console):
             yield so_far()
     except (KeyboardInterrupt, interrupts.Interrupted):
@@ -226,13 +228,16 @@ def prepare(
     return built, suite, difference
 
 
-def rounds(sampling: Sampling, work: Path, console: Console) -> Iterator[None]:
-    """Tell how long it takes and sample to the end, with bars; yields after every round and at the end."""
-    done, total = 0, len(sampling.states)
-    with progress.told(console, "one call of each cell", total) as update:
+def estimate(sampling: Sampling, work: Path, console: Console) -> None:
+    """Learn what each cell costs, with a bar."""
+    with progress.told(console, "one call of each cell", len(sampling.states)) as update:
         for count, _ in enumerate(sampling.estimate(work), 1):
             update(completed=count)
-    console.print(sampling.expectation, highlight=False)
+
+
+def rounds(sampling: Sampling, work: Path, console: Console) -> Iterator[None]:
+    """Sample to the end, with a bar; yields after every round and at the end."""
+    done, total = 0, len(sampling.states)
     with progress.told(console, "round 1", total) as update:
         for _ in sampling.run(work):
             left = "" if sampling.budget is None else f", at most {numbers.minutes(max(0.0, sampling.left()))} left"

@@ -93,6 +93,7 @@ def _rate(sampling: Sampling, share: float, work: Path, console: Console) -> Rat
     chosen = set(random.Random(sampling.seed).sample(names, (len(names) + 1) // 2) if share else ())
     sampling.slower = lambda cell: share if cell.name in chosen else 0.0
     start = time.monotonic()
+    pipeline.estimate(sampling, work, console)
     for _ in pipeline.rounds(sampling, work, console):
         pass
     rows = report.rows(list(sampling.states.values()), [])

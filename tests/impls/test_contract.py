@@ -366,7 +366,7 @@ def test_a_file_without_declaration_is_refused(copy):
     assert all("cpu.bare" in text and "@" in text for _, text in said)
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_a_wheel_from_a_used_checkout_holds_no_caches(tmp_path):
     """And is portable on request: the option reaches the compiler; or has nothing compiled, as where GPUs are timed."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"

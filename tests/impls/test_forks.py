@@ -27,10 +27,8 @@ def outcomes(ways, *kinds):
     "kinds",
     [
         ("kernels",),
-        *(
-            pytest.param(one, marks=pytest.mark.slow)
-            for one in (("numba",), ("torch",), ("opencv",), ("kernels", "numba", "torch", "opencv"))
-        ),
+        *(pytest.param(one, marks=pytest.mark.proof) for one in (("numba",), ("torch",), ("opencv",))),
+        pytest.param(("kernels", "numba", "torch", "opencv"), marks=pytest.mark.slow),
     ],
     ids=" ".join,
 )

@@ -78,7 +78,9 @@ def test_torch_without_a_device(built, words, monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     assert require_torch("gpu.mine") is None
     monkeypatch.setattr("torch.backends.cudnn.flags", lambda enabled, benchmark, deterministic, allow_tf32: None)
-    with pytest.raises(impls.Unavailable, match=r"^gpu\.mine needs a torch whose cuDNN .*: pip install torch.* or later$"):
+    with pytest.raises(
+        impls.Unavailable, match=r"^gpu\.mine needs a torch that can set cuDNN's precision .*: pip install torch.* or later$"
+    ):
         require_torch("gpu.mine")
 
 

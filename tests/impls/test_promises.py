@@ -34,7 +34,11 @@ every = pytest.mark.parametrize(
             operation,
             name,
             id=f"{operation} {name}",
-            marks=[] if "cython" in name or name == "cpu.auto" else [pytest.mark.slow],
+            # torch's compiler takes half a minute for one call.
+            marks=[
+                *([] if "cython" in name or name == "cpu.auto" else [pytest.mark.slow]),
+                *([pytest.mark.proof] if "compile" in name else []),
+            ],
         )
         for operation in SETTINGS
         for name in impls.names(operation, "cpu")

@@ -19,7 +19,7 @@ def small(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_trace_of_each_reader(workers, small):
     request = {"names": ["cpu.skimage", "cpu.absent"], "threads": 1, "workers": workers, "folder": str(small / "traces")}

@@ -18,7 +18,7 @@ Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed: pip in
 pytest.importorskip("sklearn", reason="the digits ship with scikit-learn")
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_training_with_our_convolution_is_training_with_torchs(tmp_path):
     request = {"names": ["cpu.torch", "cpu.auto"], "network": "convolutional", "epochs": 8}
     request["path"] = str(tmp_path / "new" / "curves.png")

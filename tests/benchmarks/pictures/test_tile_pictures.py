@@ -44,7 +44,7 @@ def test_the_sheet_is_drawn(tmp_path):
         assert picture.width > 800
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_training_names_tiles_rightly_that_it_has_not_seen():
     functions, _ = curves.loaded(["cpu.rasterio"], 2, "train_tiles")
     *_, (done, batches, (curve,)) = tile_curves.train(functions, 200, 10, 0)

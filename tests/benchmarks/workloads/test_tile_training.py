@@ -35,7 +35,7 @@ def made(tmp_path_factory):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("workers", [0, pytest.param(2, marks=pytest.mark.proof)])
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_timed_and_judged_again(name, workers):
     made = TrainTiles("train_tiles", dataclasses.replace(SMALL, workers=workers)).check(load(name), {})
@@ -109,7 +109,7 @@ def nan(right, state, *given):
 FAULTS = [
     *(another_order, statistics_forgotten, a_gradient_too_large),
     *(
-        pytest.param(fault, marks=pytest.mark.slow)
+        pytest.param(fault, marks=pytest.mark.proof)
         for fault in (
             *(another_step_size, one_tile_twice, the_last_tile_left_out, labels_mixed_up, another_loss),
             *(a_loss_is_missing, a_layer_forgotten, nan),

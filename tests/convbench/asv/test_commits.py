@@ -93,7 +93,7 @@ def times(folder, hash):
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_a_newcomers_file_is_tried_at_once(tmp_path):
     folder = copied(tmp_path / "project")
     git(folder, "init", "--quiet")

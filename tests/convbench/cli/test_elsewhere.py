@@ -72,7 +72,7 @@ def test_the_page_is_written_anywhere(project):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [["gate"], ["run"], ["bisect", "cell"]], ids=" ".join)
-@pytest.mark.parametrize("platform", ["darwin", "win32"])
+@pytest.mark.parametrize("platform", ["darwin", pytest.param("win32", marks=pytest.mark.proof)])
 def test_what_measures_says_linux_only(project, command, platform):
     done = call(project.folder, *command, platform=platform)
     assert (done.returncode, done.stdout) == (2, "")

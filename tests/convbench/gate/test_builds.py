@@ -136,7 +136,7 @@ def test_a_self_test_that_cannot_build(sample):
 COPY = "import shutil, sysconfig; shutil.copytree('sample', sysconfig.get_path('purelib') + '/sample', dirs_exist_ok=True)"
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_a_project_that_makes_no_wheel_is_installed_by_its_own_commands(tmp_path, package_index):
     """Each side has an environment of its own, at paths of one length."""
     made = Sample(tmp_path / "project")

@@ -160,7 +160,7 @@ time_default.sample_time = Exact.sample_time = Files.sample_time = Cached.sample
 """
 
 
-@pytest.mark.parametrize("launch_method", ["forkserver", "spawn"])
+@pytest.mark.parametrize("launch_method", ["forkserver", pytest.param("spawn", marks=pytest.mark.proof)])
 def test_no_benchmark_sees_what_another_has_left(gate, launch_method):
     versions = ("MODE, LONG = 'default', 100", "MODE, LONG = 'default', 300")
     report, _ = gate(*versions, MODES, "--budget", "2", launch_method=launch_method)
@@ -201,7 +201,7 @@ class Where:
 @pytest.mark.skipif(
     not addresses_can_be_set(), reason="this machine does not let a process have addresses that are not random"
 )
-@pytest.mark.parametrize("launch_method", ["forkserver", "spawn"])
+@pytest.mark.parametrize("launch_method", ["forkserver", pytest.param("spawn", marks=pytest.mark.proof)])
 def test_arrays_of_4_mb_lie_alike_on_both_sides_in_every_cell(gate, tmp_path, monkeypatch, launch_method):
     monkeypatch.setenv("WHERE", str(tmp_path))
     monkeypatch.setattr(sampling, "MAX_ROUNDS", judge.MIN_ROUNDS)
@@ -240,7 +240,7 @@ class Long:
 """
 
 
-@pytest.mark.parametrize(("more", "status"), [((), 4), (("--partial",), 0)])
+@pytest.mark.parametrize(("more", "status"), [((), 4), pytest.param(("--partial",), 0, marks=pytest.mark.proof)])
 def test_a_short_budget_is_enough_for_some_cells_and_the_others_are_not_reached(gate, more, status):
     report, said = gate("", "", LONG_SETUPS, "--budget", "0.4", *more)
     counts = Counter(verdicts(report).values())
@@ -288,6 +288,7 @@ def test_a_coarse_clock_gets_more_calls(gate):
     assert verdicts(report) == {"b.time_it": "regressed"}, said
 
 
+@pytest.mark.proof
 def test_a_clock_that_stands_still_is_named(gate, monkeypatch):
     monkeypatch.setattr(sampling, "MAX_FAILURES", 1)
     report, said = gate("", "", "def time_it():\n    pass\n\n\ntime_it.timer = staticmethod(lambda: 1.0)\n")

@@ -82,7 +82,7 @@ def tools(tmp_path, monkeypatch):
     return {"uv": installed_uv, "conda": stub_of_conda, "rattler": stub_of_rattler}
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @pytest.mark.parametrize("kind", ["uv", "conda", "rattler"])
 def test_with_its_tool_an_environment_is_made_and_measured_in(tmp_path, tools, package_index, kind):
     tools[kind]()

@@ -44,7 +44,7 @@ problems = ["{label}"]
 THIRD, FOURTH = "n1c1h7w9k1r3s3p1", "n1c1h6w9k1r3s3p1"
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_an_interrupted_measurement_keeps_what_was_finished_and_goes_on_from_there(project):
     """Interrupted three times, each time by another signal while the next problem is measured."""
     rows = "".join(ROW.format(name=label, label=label) for label in (THIRD, FOURTH))

@@ -236,7 +236,7 @@ def tune(folder):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 @needs_compiled
 def test_tuning_goes_on_where_it_was_stopped_and_writes_the_table(project):
     measured = git(project, "rev-parse", "--short=8", "HEAD").strip()
