@@ -4,9 +4,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-# Python compiles the few modules that are imported: pip would take forty seconds of a core for all of those it installs.
-export PIP_COMPILE := 0
-
 .PHONY: help install bench bench-full bench-gpu bench-gpu-full device wheelhouse device-bundle distributions dashboard speed tune gate-proof test test-all proofs fuzz profiled docs lint smoke overhead clean
 
 help:

@@ -24,7 +24,6 @@ class Region(_Cells):
     operation = "decode_jpeg"
     axis = "share"
     problems = {f"1/{k * k}" if k > 1 else "1": Pictures(1, 1080, 1920, 1080 // k, 1920 // k) for k in (8, 4, 2, 1)}
-    quick = ("1/16",)
 
 
 class Batch(_Cells):

@@ -38,11 +38,12 @@ class BuiltCommit:
         return [folder / files.file_name(commit or self.commit, environment["env_name"]) for environment in self.environments]
 
     def device(self, cell: Cell) -> str:
-        """Where a cell's implementation computes, by its declaration or its benchmark's: "cpu" or "cuda"."""
+        """Where a cell computes, "cpu" or "cuda": what its benchmark says, else its implementation's declaration."""
         name, params = cell
         benchmark = self.known[name]
         implementation = plain(dict(zip(benchmark.get("param_names", []), params, strict=False)).get("implementation", ""))
-        return benchmark.get("implementations", {}).get(implementation, benchmark).get("device", "cpu")
+        declared = benchmark.get("implementations", {}).get(implementation, {})
+        return benchmark.get("device") or declared.get("device", "cpu")
 
 
 def build(workspace: Workspace, commit: str) -> BuiltCommit:

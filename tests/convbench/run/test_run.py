@@ -182,10 +182,12 @@ def test_cells_for_devices_are_not_started_where_none_is_unless_they_are_named(t
     suite += "class Mixed(On):\n    params, param_names = [['cpu.a', 'gpu.a']], ['implementation']\n"
     suite += "    def time_it(self, name): assert name == 'cpu.a'\n"
     suite += "    time_it.implementations = {'cpu.a': {'device': 'cpu'}, 'gpu.a': {'device': 'cuda'}}\n"
+    suite += "class Both(Mixed):\n    def time_it(self, name): pass\n"
+    suite += "    time_it.implementations, time_it.device = Mixed.time_it.implementations, 'cuda'\n"
     folder = suite_project(tmp_path, suite)
     code, out, err = convbench(folder, "run", "--busy")
     assert (code, set(results(folder))) == (0, {"speed.On.time_it", "speed.Mixed.time_it"}), err
-    assert "2 cells of GPU implementations are not started: there is no CUDA device\n" in out
+    assert "4 cells of GPU implementations are not started: there is no CUDA device\n" in out
     assert convbench(folder, "run", "--busy", "--bench", "Off")[0] == 0
     assert set(results(folder)) == {"speed.On.time_it", "speed.Mixed.time_it", "speed.Off.time_it"}
 
