@@ -13,7 +13,7 @@ from pathlib import Path
 from convbench.changed import shared_objects, sources
 from convbench.changed.sources import Functions
 
-SIDES = ("base", "head")
+SIDES = ("base", "head")  # as folders they are of one length, since a longer path alone moves the memory of a process
 PATHS = "import json, sys; print(json.dumps([sys.version, sys.base_prefix, sys.prefix, sys.path]))"
 PATHS_TIMEOUT = 60.0  # seconds for an interpreter to say where it looks for modules
 # What a distribution's own folder has that a process may read.

@@ -92,11 +92,12 @@ class Trace:
             heard, until = 0, time.monotonic() + MAX_SILENCE
             while any(process.poll() is None for process in running) and time.monotonic() < until:
                 time.sleep(POLL_SECONDS)
-                counts = [len(self._lines(side)) - before[side] for side in SIDES]
+                lines = {side: self._lines(side) for side in SIDES}
+                counts = [len(lines[side]) - before[side] for side in SIDES]
                 if sum(counts) > heard:
                     heard, until = sum(counts), time.monotonic() + MAX_SILENCE
                     done(min(counts))
-                    if any(EVERY in self._lines(side)[-1] for side, count in zip(SIDES, counts, strict=True) if count):
+                    if any(EVERY in lines[side][-1] for side, count in zip(SIDES, counts, strict=True) if count):
                         return
         finally:
             for process in running:

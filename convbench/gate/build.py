@@ -13,11 +13,12 @@ from typing import Any
 
 from convbench.asv import build_log, git
 from convbench.asv.project import Project
+from convbench.changed import builds
 from convbench.common import session_guard
 from convbench.gate.failures import Failure, Usage, caused_by
 
 BUILT_AT = "946684800"  # the year 2000, in seconds: wheels cannot be from before 1980
-SIDES = ("base", "head")  # as folders they are of one length, since a longer path alone moves the memory of a process
+SIDES = builds.SIDES
 
 
 @dataclass(frozen=True)
