@@ -7,7 +7,7 @@ import itertools
 import json
 import re
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,10 +75,12 @@ def discover(
     configuration, of which the thresholds of regressions and the default timeout are used. Raises Failure if a
     side cannot be listed, and Usage for an implementation that the suite lacks.
     """
+    differing = _differing(built["head"].suite, built["base"].own_suite)
     with ThreadPoolExecutor() as pool:  # each waits for a process of its own
         futures = {side: pool.submit(_list, built[side], side) for side in SIDES}
-        own = pool.submit(_own_names, built["base"])
+        own = pool.submit(_own_names, built["base"]) if differing else None
     base, head = (futures[side].result() for side in SIDES)
+    own_names = own.result() if own else base.benchmarks.keys()
     known = {**base.benchmarks, **head.benchmarks}
     try:
         check_names(known, selection.implementations)
@@ -86,7 +88,7 @@ def discover(
         raise Usage(error.message) from None
     wanted = {*select(known, selection), *select(base.benchmarks, selection)}
     cells: list[TimedCell] = []
-    listed = [(name, "is gone: the suite of the base has it") for name in sorted(own.result().keys() - known.keys())]
+    listed = [(name, "is gone: the suite of the base has it") for name in sorted(own_names - known.keys())]
     for name, found in _by_benchmark(known, {"base": base.benchmarks, "head": head.benchmarks}, work, conf):
         selected = [cell for cell in found if (cell.benchmark, cell.params) in wanted]
         if selected and (reason := _untimed(known[name], name in base.benchmarks)):
@@ -115,7 +117,7 @@ def discover(
         _smallest(cells, conf.regressions_thresholds or {}),
         failure,
         caches,
-        _changed(built["head"], own.result(), head.benchmarks),
+        _changed(built["head"].suite, differing, own_names, head.benchmarks),
     )
 
 
@@ -182,22 +184,26 @@ def _cores(threads: str) -> int:
     return min(int(threads), have) if threads.isdigit() and int(threads) else have
 
 
-def _own_names(base: Built) -> dict[str, dict[str, Any]]:
+def _own_names(base: Built) -> Set[str]:
     """The benchmarks of the base's own suite: the report names those that the head's suite has lost."""
     try:
-        return _list(dataclasses.replace(base, suite=base.own_suite), "own").benchmarks
+        return _list(dataclasses.replace(base, suite=base.own_suite), "own").benchmarks.keys()
     except Failure:  # it is the head's suite that counts
-        return {}
+        return set()
 
 
-def _changed(head: Built, own: dict[str, dict[str, Any]], known: dict[str, dict[str, Any]]) -> frozenset[str]:
-    """The benchmarks of the head's suite that are new, or of a file that differs; all, where another file differs."""
-    modules = {name: _module(head.suite, name) for name in known}
+def _differing(*suites: Path) -> set[Path]:
+    """The files that two suites do not have alike."""
     texts = [
         {path.relative_to(suite): path.read_bytes() for path in suite.rglob("*") if path.is_file() and path.suffix != ".pyc"}
-        for suite in (head.suite, head.own_suite)
+        for suite in suites
     ]
-    differing = {path for path in texts[0].keys() | texts[1].keys() if texts[0].get(path) != texts[1].get(path)}
+    return {path for path in texts[0].keys() | texts[1].keys() if texts[0].get(path) != texts[1].get(path)}
+
+
+def _changed(suite: Path, differing: set[Path], own: Set[str], known: dict[str, dict[str, Any]]) -> frozenset[str]:
+    """The benchmarks of the head's suite that are new, or of a file that differs; all, where another file differs."""
+    modules = {name: _module(suite, name) for name in known}
     everywhere = differing - {path for path in modules.values() if path}
     return frozenset(name for name in known if everywhere or name not in own or modules[name] in differing)
 

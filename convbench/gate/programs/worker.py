@@ -81,6 +81,9 @@ def main(verb, suite, *rest):
             # The two workers import at the same time, each on one core of its own, and are measured on the same.
             _pin([start])
             list(_modules(Path(suite).name, {}))  # what fails is told by the first benchmark that needs it
+            if "numba" in sys.modules:  # each fork would load its registries anew, which takes half a second
+                with contextlib.suppress(Exception):
+                    sys.modules["numba"].core.registry.cpu_target.target_context.refresh()
             spawned = spawned if _running_threads() else []
         _pin(cores.split(","))
         _serve(suite, channel, spawned)
@@ -331,8 +334,7 @@ def _sample(channel, block, warm, answer, shared):
         more = 10 * units if not seconds else min(10 * units, int(warm / 2 / max(wall / units, 1e-9)))
         units = 1 if calls == 1 else max(units + 1, more)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-    facts = {"wall": wall / units, "threads": _threads(), "cores": cores, "shared": shared}
-    channel.send(ready=True, seconds=seconds / units, **facts)
+    channel.send(ready=True, seconds=seconds / units, wall=wall / units, threads=_threads(), cores=cores, shared=shared)
     for request in channel:
         if "units" in request:
             channel.send(seconds=block(request["units"]) / request["units"] / max(1, block.number))
@@ -369,12 +371,9 @@ def _keep(answer, file):
 
 def _threads():
     """What the shared pools in this process say they have."""
-    found: dict = {}
-    try:
-        with Path("/proc/self/maps").open() as maps:
-            paths = {line.split(None, 5)[5].strip() for line in maps if ".so" in line}
-    except (OSError, IndexError):
-        return found
+    maps, found = Path("/proc/self/maps"), {}
+    lines = maps.read_text().splitlines() if maps.is_file() else []
+    paths = {line.split(None, 5)[5] for line in lines if ".so" in line}
     for path, (pool, symbols) in itertools.product(sorted(paths), POOLS.items()):
         if pool in Path(path).name:
             with contextlib.suppress(OSError):

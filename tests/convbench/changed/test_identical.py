@@ -90,6 +90,14 @@ def test_a_new_benchmark_that_fails(gate):
     }
 
 
+def test_a_benchmark_that_the_head_has_changed_is_called(gate):
+    changed = SUITE.replace("sample.work()", "sample.absent()")
+    _, report, called = gate({"benchmarks/b.py": changed})
+    assert (report["exit_status"], report["identical"]) == (4, True)
+    assert [cell["verdict"] for cell in report["cells"]] == ["not measured"]
+    assert set(called) == {"old"}
+
+
 def test_all_measures_all_the_same(gate):
     _, report, called = gate({"docs/index.md": "more"}, "--all", "--budget", "0.05")
     assert report["cells"][0]["rounds"] > 0
