@@ -174,7 +174,6 @@ def _reports(
         return
     try:
         estimate(sampling, folder(project), console)
-        console.print(sampling.expectation, highlight=False)
         for _ in rounds(sampling, folder(project), console):
             yield so_far()
     except (KeyboardInterrupt, interrupts.Interrupted):
@@ -229,10 +228,13 @@ def prepare(
 
 
 def estimate(sampling: Sampling, work: Path, console: Console) -> None:
-    """Learn what each cell costs, with a bar."""
+    """Learn what each cell costs, with a bar, and tell what a budget is enough for; the first round tells it without one."""
+    if sampling.budget is None:
+        return
     with progress.told(console, "one call of each cell", len(sampling.states)) as update:
         for count, _ in enumerate(sampling.estimate(work), 1):
             update(completed=count)
+    console.print(sampling.expectation, highlight=False)
 
 
 def rounds(sampling: Sampling, work: Path, console: Console) -> Iterator[None]:

@@ -195,11 +195,10 @@ class Sampling:
         """How long all cells take, and how many of them the budget reaches, as estimated."""
         open_states = [state for state in self.states.values() if state.verdict is None]
         seconds = EXPECTED_ROUNDS * (self.starting + sum(map(self._cost, open_states)))
-        said = f"{numbers.many(len(self.states), 'cell')}, about {numbers.duration(seconds)}"
-        if self.budget is None:
-            return said
         reached = len(self._affordable(open_states, 1 / judge.MIN_ROUNDS))
-        return f"{said}; --budget reaches {'all' if reached == len(open_states) else f'about {reached}'} of them"
+        of_them = "all" if reached == len(open_states) else f"about {reached}"
+        cells = numbers.many(len(self.states), "cell")
+        return f"{cells}, about {numbers.duration(seconds)}; --budget reaches {of_them} of them"
 
     def _cost(self, state: CellState) -> float:
         """Seconds of a round of a cell: of one that was not estimated, the mean of the others."""

@@ -81,9 +81,6 @@ def main(verb, suite, *rest):
             # The two workers import at the same time, each on one core of its own, and are measured on the same.
             _pin([start])
             list(_modules(Path(suite).name, {}))  # what fails is told by the first benchmark that needs it
-            if "numba" in sys.modules:  # each fork would load its registries anew, which takes half a second
-                with contextlib.suppress(Exception):
-                    sys.modules["numba"].core.registry.cpu_target.target_context.refresh()
             spawned = spawned if _running_threads() else []
         _pin(cores.split(","))
         _serve(suite, channel, spawned)
@@ -171,7 +168,10 @@ def _serve(suite, channel, spawned):
     """Have a process answer each request. spawned: the arguments of one that loads the suite anew, none to fork."""
     gc.freeze()  # or the first collection in each fork copies all that the suite has loaded
     channel.send(started=True, spawned=bool(spawned))
-    for request in channel:
+    for number, request in enumerate(channel):
+        if number == 1 and "numba" in sys.modules:  # or each fork that comes loads its registries anew, in half a second
+            with contextlib.suppress(Exception):
+                sys.modules["numba"].core.registry.cpu_target.target_context.refresh()
         with contextlib.suppress(OSError):
             os.ftruncate(2, 0)  # what the last benchmark printed
         request["folder"], request["shared"] = _own_folder(Path(request["folder"]))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from convbench.gate import judge, sample
+from convbench.gate import sample
 from convbench.gate.discover import Suite
 from convbench.gate.failures import Reason
 from convbench.gate.workers import Lost, Sampled, TimedCell
@@ -54,8 +54,9 @@ def estimated(run):
 
 
 def test_the_time_of_all_cells_is_told(sampling):
-    run, order = sampling({f"c{i}": 1.0 for i in range(20)})
-    assert estimated(run) == "20 cells, about 2 min 10 s"  # six rounds of twenty seconds, and a start
+    run, order = sampling({f"c{i}": 1.0 for i in range(20)}, 1000.0)
+    # Six rounds of twenty seconds, and a start.
+    assert estimated(run) == "20 cells, about 2 min 10 s; --budget reaches all of them"
     assert sorted(order) == sorted((f"c{i}", True) for i in range(20))
     assert not any(state.rounds for state in run.states.values())
 
@@ -83,23 +84,16 @@ def test_the_cheapest_cells_are_measured_first(sampling, monkeypatch):
 
 def test_what_fails_or_is_skipped_counts(sampling):
     failed = Sampled(failed={"head": Reason("no")})
-    run, _ = sampling({"a": 1.0, "b": 1.0, "c": 1.0}, None, {"b": failed, "c": Sampled(skipped={"base": "no", "head": "no"})})
+    skipped = Sampled(skipped={"base": "no", "head": "no"})
+    run, _ = sampling({"a": 1.0, "b": 1.0, "c": 1.0}, 100.0, {"b": failed, "c": skipped})
     estimated(run)
     assert [len(state.failures["head"]) for state in run.states.values()] == [0, 1, 0]
     assert [state.verdict for state in run.states.values()] == [None, None, "skipped"]
 
 
 def test_a_suite_that_does_not_start(sampling):
-    run, _ = sampling({"a": 1.0}, starts=False)
-    assert estimated(run) == "1 cell, about 1 s"
+    run, _ = sampling({"a": 1.0}, 100.0, starts=False)
+    assert estimated(run) == "1 cell, about 1 s; --budget reaches all of them"
     list(run.run(Path()))
     assert run.states["a"].verdict == "not measured"
     assert "no suite" in run.states["a"].reason
-
-
-def test_without_a_budget_the_estimate_takes_no_rounds_away(sampling):
-    run, _ = sampling({f"c{i}": 1.0 for i in range(10)})
-    estimated(run)
-    list(run.run(Path()))
-    assert run.budget == pytest.approx(1.0 + 5.0 + 10.0 + (sample.USUAL_ROUNDS - 1) * 10.0)
-    assert run.rounds == judge.MIN_ROUNDS
