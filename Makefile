@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help install bench bench-full bench-gpu bench-gpu-full device wheelhouse device-bundle distributions dashboard speed tune gate-proof test test-all proofs fuzz profiled docs lint smoke overhead clean
+.PHONY: help install bench bench-full bench-gpu bench-gpu-full device wheelhouse device-bundle distributions dashboard speed tune gate-proof test test-all test-together test-alone proofs fuzz profiled docs lint smoke overhead clean
 
 help:
 	@echo "make install     the kernels and all libraries into .venv, as convbench try and tests need them"
@@ -176,12 +176,22 @@ docs: $(VENV)/installed
 	@echo "build/site/index.html"
 
 # Several files at a time, one more than there are cores since many wait for processes, but for what compares times. What was changed in a Cython file is compiled before, once.
-test: SELECTED = not proof and not slow
-test-all: SELECTED = not proof
-test test-all: $(VENV)/installed
+TOGETHER = $(BIN)/python -m pytest --numprocesses $$(($$(nproc) + 1)) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+test: $(VENV)/installed
 	$(BIN)/python -c "import impls"
-	$(BIN)/python -m pytest -m "$(SELECTED) and not alone" --numprocesses $$(($$(nproc) + 1)) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
-	$(BIN)/python -m pytest -m "$(SELECTED) and alone"
+	$(TOGETHER) -m "not proof and not slow and not alone"
+	$(BIN)/python -m pytest -m "not proof and not slow and alone"
+
+test-all:
+	@$(MAKE) --no-print-directory test-together
+	@$(MAKE) --no-print-directory test-alone
+
+test-together: $(VENV)/installed
+	$(BIN)/python -c "import impls"
+	$(TOGETHER) -m "not proof and not alone"
+
+test-alone: $(VENV)/installed
+	$(BIN)/python -m pytest -m "not proof and alone"
 
 proofs: $(VENV)/installed
 	$(BIN)/python -m pytest -m proof --timeout 3600

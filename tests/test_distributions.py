@@ -103,12 +103,14 @@ def test_the_sdists_leave_results_out(built):
             assert not any("/results/" in name for name in content.getnames())
 
 
+@pytest.mark.proof
 def test_the_tool_brings_little(tool):
     assert tool.seconds < 60
     assert len(tool.installed() - {"convbench"}) < 30
     assert tool.installed().isdisjoint({*HEAVY, "impls", "convbench-impls"})
 
 
+@pytest.mark.proof
 def test_the_help_is_there_at_once(tool):
     def seconds():
         before = os.times()
@@ -136,6 +138,7 @@ def judge(environment, folder, base, head):
     assert 2 < cell["ratio"] < 4
 
 
+@pytest.mark.proof
 def test_the_tool_judges_a_project_that_is_not_ours(tool, tmp_path):
     judge(tool, *project(tmp_path / "project", "0.3.2"))
 

@@ -121,7 +121,16 @@ def test_every_command_has_a_short_form():
 
 
 # The doctor and the training of tiles have tests of their own.
-LONG = {"convbench doctor", "python -m benchmarks tile_curves", "python -m benchmarks curves --seeds 5"}
+LONG = {
+    "convbench doctor",
+    "convbench try --operation im2col 7x7 3x3 --padding 1",
+    "convbench try 1x3x427x640 3x3x3x3 NAMES",
+    "python -m benchmarks curves",
+    "python -m benchmarks curves --seeds 5",
+    "python -m benchmarks ladder",
+    "python -m benchmarks tile_curves",
+    "python -m benchmarks tile_traces",
+}
 
 
 @pytest.mark.slow

@@ -136,9 +136,9 @@ class Worker:
         with contextlib.suppress(BrokenPipeError):  # its end is told by what waits for the answer
             os.write(self._out, json.dumps(request).encode() + b"\n")
 
-    def answer(self, timeout: float) -> dict[str, Any]:
-        """Wait for the next answer. Raises Lost where none comes in time."""
-        until = time.monotonic() + timeout
+    def answer(self, timeout: float, since: float | None = None) -> dict[str, Any]:
+        """Wait for the next answer. Raises Lost where none comes in time, which is counted from now or an earlier moment."""
+        until = (since or time.monotonic()) + timeout
         while b"\n" not in self._rest:
             if not self._selector.select(max(0.0, until - time.monotonic())):
                 raise Lost(f"it gave no answer within {timeout:.0f} seconds")
@@ -232,6 +232,7 @@ class Workers:
             self.start()
         found = Sampled()
         order = self.generator.sample(SIDES, 2)
+        told = time.monotonic()
         for side in order:  # both prepare at the same time, and on the same cores; nothing is timed yet
             self.running[side].tell(
                 id=cell.id(side),
@@ -240,7 +241,7 @@ class Workers:
                 folder=str(cell.folder(side)),
                 slower=slower if side == "head" else 0.0,
             )
-        waiting = {side for side in order if "prepared" in self._hear(side, 2 * cell.timeout, found)}
+        waiting = {side for side in order if "prepared" in self._hear(side, 2 * cell.timeout, found, told)}
         ready: dict[str, dict[str, Any]] = {}
         if len(waiting) == 2:
             for side in order:
@@ -272,10 +273,10 @@ class Workers:
         self.running[side].tell(**request)
         return self._hear(side, timeout, found)
 
-    def _hear(self, side: str, timeout: float, found: Sampled) -> dict[str, Any]:
+    def _hear(self, side: str, timeout: float, found: Sampled, since: float | None = None) -> dict[str, Any]:
         """A worker's next answer, {} where it was lost, which ends its process; what failed or was skipped is noted."""
         try:
-            answer = self.running[side].answer(timeout + EXTRA_SECONDS)
+            answer = self.running[side].answer(timeout + EXTRA_SECONDS, since)
         except Lost as lost:
             found.failed[side] = Reason(str(lost))
             self.running.pop(side).close()

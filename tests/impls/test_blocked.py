@@ -190,7 +190,7 @@ LARGE = {  # outputs of 8 MB and more, which go past the caches where their rows
 
 
 @pytest.mark.parametrize("what", LARGE.values(), ids=LARGE)
-@pytest.mark.parametrize("name", ["cpu.cython_direct", pytest.param("cpu.numba_direct", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["cpu.cython_direct", pytest.param("cpu.numba_direct", marks=pytest.mark.proof)])
 def test_large_outputs(name, what):
     agrees(name, what, 2)
 

@@ -177,7 +177,9 @@ def test_sides_of_one_in_every_order_of_memory(name, shifts):
 
 
 @pytest.mark.parametrize("many", [False, pytest.param(True, marks=[pytest.mark.proof, pytest.mark.timeout(3600)])])
-@each(proofs=("cpu.numba_direct",), slow=EXAMPLES)  # of which test_blocked.py generates cases that are compiled together
+@each(
+    proofs=("cpu.numba_direct", "cpu.torch_compile"), slow=EXAMPLES
+)  # of the first test_blocked.py generates cases that are compiled together
 def test_generated_cases(name, many):
     function, few = load(name), EXAMPLES.get(name, 40)
 
@@ -196,7 +198,7 @@ def test_generated_cases(name, many):
     agrees()
 
 
-@each(proofs=("cpu.torch_compile",))
+@each(proofs=("cpu.torch_compile", "cpu.numba_direct"))
 def test_no_output_is_left_from_before(name):
     """An output that nobody wrote shows what its memory held: here the NaN of freed arrays of its size."""
     function = load(name)

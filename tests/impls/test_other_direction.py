@@ -35,7 +35,7 @@ each = pytest.mark.parametrize(("operation", "name"), EVERY, ids=map(" ".join, E
 # Read-only arrays, for which Numba compiles anew.
 each_read_only = pytest.mark.parametrize(
     ("operation", "name"),
-    [pytest.param(*one, id=" ".join(one), marks=[pytest.mark.slow] * ("numba" in one[1])) for one in EVERY],
+    [pytest.param(*one, id=" ".join(one), marks=[pytest.mark.proof] * ("numba" in one[1])) for one in EVERY],
 )
 
 

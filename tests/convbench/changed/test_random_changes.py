@@ -68,7 +68,7 @@ def test_no_slower_cell_is_missed_and_few_others_are_measured(world):
             check(world, change)
 
 
-EACH = ("plain03.py", "properties.py", "constants.py", "fast.so")
+EACH = ("plain03.py", "constants.py", *(pytest.param(file, marks=pytest.mark.proof) for file in ("properties.py", "fast.so")))
 
 
 @pytest.mark.slow

@@ -73,7 +73,7 @@ def test_a_side_that_does_not_build(unbuilt, side, status):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sides", [("nothing", "base"), ("base", "nothing")])
+@pytest.mark.parametrize("sides", [pytest.param(("nothing", "base"), marks=pytest.mark.proof), ("base", "nothing")])
 def test_a_side_that_installs_nothing(gate, unbuilt, sides):
     """asv's environment has the other one's files, which both would load."""
     done, report = gate(*sides)
@@ -110,7 +110,7 @@ def test_the_disk_fills_while_it_builds(sample, full_disk):
     assert left_behind(sample.folder) == []
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_a_slower_function_where_a_build_was_left_half(sample, gate, full_disk):
     markdown = sample.folder.parent / "report.md"
     done, report = gate("base", "slower", "--budget", "2", "--markdown", markdown)

@@ -253,7 +253,7 @@ def test_a_short_budget_is_enough_for_some_cells_and_the_others_are_not_reached(
     assert re.search(r"^20 cells, about \d+ .*; --budget reaches about \d+ of them$", said, re.MULTILINE)
 
 
-@pytest.mark.parametrize(("seconds", "verdict"), [(0.5, "not measured"), (30, "same")])
+@pytest.mark.parametrize(("seconds", "verdict"), [(0.5, "not measured"), pytest.param(30, "same", marks=pytest.mark.proof)])
 def test_a_benchmark_has_the_time_that_the_configuration_says(gate, monkeypatch, seconds, verdict):
     monkeypatch.setattr(workers, "EXTRA_SECONDS", 0.0)
     suite = LONG_SETUPS.replace("list(range(20))", "[1]").replace("0.6", "2")

@@ -97,7 +97,7 @@ def test_with_its_tool_an_environment_is_made_and_measured_in(tmp_path, tools, p
     assert report["environment"].startswith(f"{kind}-py")
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_the_first_of_a_matrix_is_measured_and_the_others_are_named(tmp_path, package_index):
     made = Sample(tmp_path / "project")
     conf = json.loads((made.folder / "asv.conf.json").read_text())

@@ -83,7 +83,7 @@ def test_a_suite_in_a_repository_of_its_own(tmp_path, python):
     assert "sample/__init__.py has uncommitted changes" in sentence(inside(suite, "gate"))
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_a_package_in_a_folder_of_the_repository(tmp_path, package_index):
     made = Sample(tmp_path / "project")
     conf = json.loads((made.folder / "asv.conf.json").read_text())

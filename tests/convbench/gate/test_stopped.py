@@ -89,7 +89,7 @@ def test_stopped_before_the_first_round_has_ended(sample, started, tmp_path):
     assert left_behind(sample.folder) == []
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_a_self_test_that_is_stopped(sample, started, tmp_path):
     out = tmp_path / "out"
     asked = ("--self-test", "--bench", r"time_plain|Unsteady.*\([1-3]\)$", "--budget", "0.05")
