@@ -1,4 +1,4 @@
-# The front door. `make bench` measures this machine, `make test` checks the project; each does its own set-up.
+# `make bench` measures this machine, `make test` checks the project; each does its own set-up.
 
 PYTHON ?= python3
 VENV := .venv
@@ -10,20 +10,20 @@ help:
 	@echo "make install     the kernels and all libraries into .venv, as convbench try and tests need them"
 	@echo "make bench       install, measure a short selection for HEAD, publish, print the fastest (12 minutes)"
 	@echo "make bench-full  the same for every cell; prints its estimate first"
-	@echo "make bench-gpu   a short selection for a machine with a CUDA device, over the libraries that are installed there: no network needed"
+	@echo "make bench-gpu   a short selection for a machine with a CUDA device, with the libraries installed there; needs no network"
 	@echo "make bench-gpu-full  the same for every cell of the GPU's implementations, of all operations"
-	@echo "make device      is there a CUDA device, as make bench-gpu needs one?"
-	@echo "make wheelhouse  fetch what such a machine lacks, for its Python (GPU_PYTHON=3.12), to be carried there with the checkout"
-	@echo "make device-bundle  pack the committed checkout, without its history, and that folder into build/device-bundle.tar, to be carried there"
+	@echo "make device      check for the CUDA device that make bench-gpu needs"
+	@echo "make wheelhouse  fetch the packages that such a machine lacks, for its Python (GPU_PYTHON=3.12), to be copied there with the checkout"
+	@echo "make device-bundle  pack the committed checkout, without its history, and that folder into build/device-bundle.tar, to be copied there"
 	@echo "make distributions  build the wheel and the sdists that a release publishes, into dist/, and check them"
-	@echo "make dashboard   publish what is stored and serve it, asv's pages needing no network: npm fetches what they take from others once"
-	@echo "make speed       install, time ours in turn with torch, OpenCV and a copy, hold them against the goals, write docs/speed.md"
-	@echo "make tune        install, time who is fastest on which problem, write the table that cpu.auto picks from: goes on where it stopped"
-	@echo "make gate-proof  how right convbench gate is on this machine, and what it costs: an hour, goes on where it stopped"
+	@echo "make dashboard   publish the stored results and serve them; asv's pages then need no network, since npm fetches their libraries once"
+	@echo "make speed       install, time our kernels in turn with torch, OpenCV and a copy, check the goals, write docs/speed.md"
+	@echo "make tune        install, time which implementation is fastest on which problem, write the table that cpu.auto picks from; resumes where it stopped"
+	@echo "make gate-proof  measure the accuracy and cost of convbench gate on this machine: an hour; resumes where it stopped"
 	@echo "make test        install and run the tests: six minutes"
-	@echo "make test-all  these and the slow ones, as .ci/run does: a quarter of an hour"
-	@echo "make proofs   the proofs that take minutes each"
-	@echo "make fuzz        damaged files and odd convolutions for MINUTES=10, beginning with SEED=0, kernels under sanitizers"
+	@echo "make test-all  run these and the slow tests, as .ci/run does: 15 minutes"
+	@echo "make proofs   run the proofs, which take minutes each"
+	@echo "make fuzz        test damaged files and odd convolutions for MINUTES=10 from SEED=0 on, kernels under sanitizers"
 	@echo "make profiled    compile the kernels for profilers, into an environment of its own: docs/profile.md says how to use it"
 	@echo "make docs        the documentation as a site, in build/site, every link checked"
 	@echo "make lint        ruff and mypy"
@@ -70,12 +70,12 @@ bench-full: $(VENV)/tool
 	@status=0; $(BIN)/convbench run || status=$$?; \
 	$(BIN)/asv publish --no-pull && $(BIN)/convbench table --commit HEAD || status=$$?; exit $$status
 
-# What a machine with a GPU and no network lacks beside torch, CuPy, Triton, Numba and NumPy; under 64 MiB.
+# What a machine with a GPU and no network needs beside torch, CuPy, Triton, Numba and NumPy; under 64 MiB.
 GPU_PYTHON ?= 3.12
 GPU_VENV := .venv-gpu
 GPU_BIN := $(GPU_VENV)/bin
 
-# Meson is a program, and lies where PYTHON does if that is of a virtual environment which nobody activated.
+# Meson is a program beside PYTHON if that belongs to a virtual environment that is not activated.
 GPU_PATH = PATH="$(CURDIR)/$(GPU_BIN):$$(dirname "$$(command -v $(PYTHON))"):$$PATH"
 
 # Where PYTHON is of a virtual environment itself, the new one would see what lies below both and not what is installed there.
@@ -154,7 +154,7 @@ bench-gpu: device $(GPU_VENV)/installed
 	$(RUN_GPU) --quick --implementation 'gpu.*' --implementation im2col.cupy --bench 'conv2d\.(Device|Launches)' || status=$$?; \
 	$(TABLE_GPU) || status=$$?; exit $$status
 
-# All but the ceilings of the CPU, whose kernels are not there.
+# All but the ceilings of the CPU, whose kernels are not built there.
 bench-gpu-full: device $(GPU_VENV)/installed
 	@status=0; $(RUN_GPU) --implementation 'gpu.*' --implementation im2col.cupy --bench '^(?!ceilings\.)' || status=$$?; \
 	$(TABLE_GPU) || status=$$?; exit $$status
@@ -196,7 +196,7 @@ test-alone: $(VENV)/installed
 proofs: $(VENV)/installed
 	$(BIN)/python -m pytest -m proof --timeout 3600
 
-# Not as in the environment, whose installed package would be found first: without the site module, .pth files are not read.
+# Without the site module, .pth files are not read, so that the package installed in the environment is not found first.
 SANITIZED := build/sanitized
 SANITIZERS = $(foreach name,asan ubsan,$(shell $(firstword $(CC)) -print-file-name=lib$(name).so))
 SITE = $(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
