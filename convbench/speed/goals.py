@@ -82,7 +82,7 @@ class Row:
 
     @property
     def compared(self) -> list[str]:
-        """What ours is compared with, the baseline first."""
+        """The candidates that ours is compared with, the baseline first."""
         return list(dict.fromkeys([self.baseline, *(goal.than for goal in self.goals if goal.than)]))
 
 
@@ -103,7 +103,7 @@ class Goals:
     overall: tuple[Overall, ...] = ()
 
     def candidates(self, label: str) -> list[str]:
-        """All that is measured on a problem, whichever rows it is in."""
+        """All candidates of a problem, whichever rows it is in."""
         names = []
         for row in self.of(label):
             names += [row.baseline, *row.beside]
@@ -245,7 +245,7 @@ class Times:
                 self._medians.setdefault(key, []).append(timed)
 
     def result(self, label: str, threads: int, name: str) -> CandidateResult:
-        """What is known of a candidate: the samples of all processes, or why one of them has none."""
+        """The result of a candidate: the samples of all processes, or why one of them has none."""
         results = self._results.get((label, threads, name), [])
         timed = [result for result in results if result.status == "ok"]
         if len(timed) < 2 or any(result.status == "failed" for result in results):
@@ -334,7 +334,7 @@ def judge(rows: Sequence[Row], goal: Goal, times: Times, threads: int) -> Verdic
     means = [geometric_mean(ratios[label] for label in row.problems if label in ratios) for row in rows]
     mean, least = geometric_mean(means), min(ratios, key=ratios.__getitem__)
     under = [label for label, ratio in ratios.items() if ratio < goal.each]
-    figure = f"{times_faster(mean)}, least {times_faster(ratios[least])} ({least})"
+    figure = f"{times_faster(mean)}, worst {times_faster(ratios[least])} ({least})"
     figure += f", {len(under)} of {len(ratios)} under {goal.each:g}x" * bool(under)
     figure += _too_close(results, under, times, threads, goal.each, goal.than)
     return _verdict(mean >= goal.geomean and not under, figure)
@@ -345,7 +345,7 @@ def _judge_near(goal: Goal, times: Times, threads: int, results: Mapping[str, Ca
     behind = {label: times.behind(label, threads, result.entry["name"]) for label, result in results.items()}
     beyond, worst = [label for label, each in behind.items() if each > 1 + goal.near], max(behind, key=behind.__getitem__)
     count = len(behind) - len(beyond)
-    figure = f"{count} of {len(behind)}, at worst {numbers.significant(behind[worst], 3)} times its time ({worst})"
+    figure = f"{count} of {len(behind)}, at worst {numbers.significant(behind[worst], 3)} times as long ({worst})"
     figure += _too_close(results, beyond, times, threads, 1 / (1 + goal.near))
     return _verdict(count >= goal.share * len(behind), figure)
 

@@ -52,8 +52,8 @@ def heading(times: Times, machine: str, code: str) -> str:
     how = "Times are medians ± half the interquartile range."
     if counts := Counter(len(several) for several in times.lines.values() if len(several) > 1):
         made = ", ".join(f"{count} of {len(times.lines)} in {processes}" for processes, count in sorted(counts.items()))
-        how += f" Measured in several processes, since the first was close to what a goal wants of each problem: {made};"
-        how += " a ratio is the median of theirs."
+        how += f" Measured in several processes, because the first was close to a goal for each problem: {made};"
+        how += " a ratio is the median of all processes."
     return f"{where} {how}"
 
 

@@ -37,7 +37,7 @@ def run(project: Project, file: TimesFile, wanted: tuple[str, ...], again: Again
     for process in range(2, goals.MAX_PROCESSES + 1):
         times = Times(times_file.read(file.path))
         if close := [key for key in keys if known.processes(key, times) >= process]:
-            what = f"{len(close)} of {len(keys)} measurements are close to what a goal wants of each problem"
+            what = f"{len(close)} of {len(keys)} measurements are close to a goal for each problem"
             console.print(f"{what}: they are made in {process} processes")
             failed += measure_all(project, known, file, close, again, console, process)
     return failed
@@ -55,7 +55,7 @@ def measure_all(
     failed, done, todo = 0, 0, keys
 
     def kept() -> str:
-        return f"{done} of {len(todo)} measurements are made; the same command goes on from there"
+        return f"{done} of {len(todo)} measurements are made; the same command resumes there"
 
     with lock.lock(project.work, project.results), interrupts.interruptible(kept), contextlib.ExitStack() as stack:
         processes: dict[int, ask.ForkServer] = {}  # by threads
@@ -73,7 +73,7 @@ def measure_all(
         estimate = f": about {left(todo)}" if todo else ""
         console.print(f"{len(todo)} of {len(keys)} measurements are to be made{estimate}")
         if cores < max(count for _, count in keys):
-            console.print("only one core may be used here: what needs more is not measured", style="yellow")
+            console.print("only one core may be used here: rows with more threads are not measured", style="yellow")
         for done, key in enumerate(todo):
             title = f"[{done + 1}/{len(todo)}, {left(todo[done:])} left] {_title(key)}"
             if key[1] not in processes:
@@ -184,7 +184,7 @@ def _measure(process: ask.ForkServer, known: Goals, key: Key, console: Console, 
 
 
 def _settled(lines: Sequence[dict[str, Any]], names: Sequence[str], again: Again) -> bool:
-    """Does the first of these say of each candidate how fast it is or why it takes no part? What failed is measured again."""
+    """Whether the first line has a time or a reason for each candidate. Failed ones are measured again."""
     if not lines or (again and lines[0].get("disturbed")):
         return False
     status = {cell["name"]: cell["status"] for cell in lines[0]["cells"]}
@@ -196,14 +196,16 @@ def _require_committed(project: Project, paths: Sequence[str], file: TimesFile |
     if changed := project.suite_git("status", "--porcelain", "--", *paths):
         raise click.ClickException(
             f"uncommitted changes, and times are kept by commit: {changed.split()[1]}; "
-            "commit them, or say --dirty to measure them and keep the times in .convbench"
+            "commit them, or use --dirty to measure them and keep the times in .convbench"
         )
     if file and times_file.find(project, False, paths, file.path.parent.name) != file:
-        raise click.ClickException("another commit has changed the code meanwhile; the same command measures that one")
+        raise click.ClickException(
+            "the code was changed by another commit during the run; the same command measures that one"
+        )
 
 
 def _summary(known: Goals, line: dict[str, Any]) -> str:
-    """How ours did, in the rows that the problem belongs to; the fastest, where ours is the baseline, as in tuning."""
+    """The result of ours in the rows that the problem belongs to; the fastest, where ours is the baseline, as in tuning."""
     key = label, threads = line["problem"], line["threads"]
     times = Times({key: [line]})
     named = [name for name in times.names(label, threads) if name not in goals.BOUNDS and not name.endswith(goals.PACKED)]

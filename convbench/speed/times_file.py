@@ -45,7 +45,7 @@ class TimesFile:
 
     @property
     def committed(self) -> bool:
-        """Are these results, or drafts?"""
+        """Whether these are results of committed code."""
         return "--dirty" not in self.command
 
 
@@ -98,7 +98,7 @@ def others(project: Project, file: TimesFile) -> dict[TimesFile, Lines]:
 
 
 def walls(project: Project, file: TimesFile) -> tuple[dict[Key, float], float]:
-    """The seconds that each problem last took: for the like, with as many candidates, and here, rather than elsewhere.
+    """The seconds that each problem took last: preferably with the same candidates and on this machine.
 
     And what one takes that is not among them: the mean of those that are most like it.
     """

@@ -46,7 +46,7 @@ def run(project: Project, again: measure.Again, dirty: bool, console: Console) -
     first = {key: lines[:1] for key, lines in times_file.read(file.path).items()}
     outliers = _outliers(project, _times(first, settings["threads"], every), console)
     if outliers:
-        what = f"on {len(outliers)} of {len(first)} measurements all others would pick one over 10 % slower than the fastest"
+        what = f"on {len(outliers)} of {len(first)} measurements the pick without them is over 10 % slower than the fastest"
         console.print(f"{what}: they are made in {goals.SEVERAL} processes")
         for process in range(2, goals.SEVERAL + 1):
             failed += measure.measure_all(project, known, file, outliers, again, console, process)
@@ -68,17 +68,17 @@ def _outliers(project: Project, times: Found, console: Console) -> list[Key]:
 
 
 def _write(project: Project, file: TimesFile, lines: Lines, times: Found, console: Console) -> list[str]:
-    """Have the table written, each number of threads by itself; return what to say of it."""
+    """Write the table, each number of threads by itself; return the lines of a report."""
     said = []
     for count, found in times.items():
         if not found:
-            said.append(f"{count} threads: nothing was measured, so the table stays as it is")
+            said.append(f"{count} threads: nothing was measured; the table is unchanged")
             continue
         date = max(lines[label, count][-1]["date"] for label in found)[:10]
         about = {"threads": count, "machine": file.machine, "commit": file.code.removeprefix("commit "), "date": date}
         for event in _ask(project, "write_choice", found, about, console):
             what = f"{event['table']}, {count} thread{'s' * (count > 1)}: {event['problems']} problems"
-            said.append(f"{what}; picked by the others alone, {event['near']:.0%} get one within 10 % of the fastest")
+            said.append(f"{what}; leave-one-out: {event['near']:.0%} of the picks are within 10 % of the fastest")
             for rule, (of, slower, much) in sorted(event["rules"].items()):
                 said.append(f"  by rule, {rule}: cpu.torch is faster on {slower} of {of}, by more than 10 % on {much}")
     return said
@@ -87,7 +87,7 @@ def _write(project: Project, file: TimesFile, lines: Lines, times: Found, consol
 def _ask(
     project: Project, verb: str, found: Mapping[str, Any], about: Mapping[str, Any], console: Console
 ) -> Iterator[dict[str, Any]]:
-    """What the suite answers of the times of one number of threads."""
+    """Ask the suite about the times of one number of threads."""
     file = project.work / "tune.json"  # more than an argument holds
     file.write_text(json.dumps(found), encoding="utf-8")
     with interrupts.interruptible(lambda: "the measurements are kept, and the same command writes the table"):

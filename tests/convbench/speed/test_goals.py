@@ -1,4 +1,4 @@
-"""Goals are held against medians as they are written, and a row that lacks a time is not judged."""
+"""Goals are compared with medians, and a row that lacks a time is not judged."""
 
 import math
 import tomllib
@@ -40,7 +40,7 @@ def labels(problems):
 
 
 def test_the_rows_hold_the_problems_they_are_named_for():
-    """All layers of a network which ... is spelled out in the file; this is the rule it was spelled by."""
+    """The file spells out the layers of a network; this is the rule that selects them."""
     deep = labels(p for p in RESNET + VGG if (p.r, p.stride) == (3, 1) and p.c >= 64)
     expected = {
         "images": filters(SIZES, (3, 5, 7)),
@@ -224,7 +224,7 @@ def test_a_goal_of_another_than_its_row():
     goal = Goal(ours="by rule", than="torch", each=0.9)
     lines = [line(label, 1, {"torch": 1.0, "ours": FAILED, "by rule": 0.5}) for label in ("a", "b")]
     assert str(goal) == "by rule: each at least 0.9x torch"
-    assert str(goals.judge([row(goal)], goal, times(*lines), 1)) == "met: 2.00x, least 2.00x (a)"
+    assert str(goals.judge([row(goal)], goal, times(*lines), 1)) == "met: 2.00x, worst 2.00x (a)"
 
 
 @pytest.mark.parametrize(
@@ -271,11 +271,11 @@ def test_what_is_too_close_to_tell_is_said(intervals, each, near):
     promised = Goal(than="torch", each=0.95)
     verdict = goals.judge([row(promised, problems=("a",))], promised, found, 1)
     close = "; too close to tell: 1 of those that miss it, 0 of the others" * each
-    assert str(verdict) == f"missed: 0.930x, least 0.930x (a), 1 of 1 under 0.95x{close}"
+    assert str(verdict) == f"missed: 0.930x, worst 0.930x (a), 1 of 1 under 0.95x{close}"
     promised = Goal(near=0.1, share=0.9)
     verdict = goals.judge([row(promised, problems=("a",))], promised, found, 1)
     close = "; too close to tell: 0 of those that miss it, 1 of the others" * near
-    assert str(verdict) == f"met: 1 of 1, at worst 1.08 times its time (a){close}"
+    assert str(verdict) == f"met: 1 of 1, at worst 1.08 times as long (a){close}"
 
 
 # In several processes
@@ -362,9 +362,9 @@ def test_of_rivals_as_fast_as_each_other_none_counts_for_having_come_first_by_ch
 def test_several_processes_that_disagree_are_too_close_to_tell():
     promised, bounds = Goal(than="torch", each=0.95), {"intervals": [["ours", "torch", 0.97, 0.98]]}
     for ratios, said in [
-        ((0.9, 0.96, 0.97), "met: 0.960x, least 0.960x (a); too close to tell: 0 of those that miss it, 1 of the others"),
-        ((0.96, 0.96, 0.97), "met: 0.960x, least 0.960x (a)"),
-        ((0.94, 0.93, 0.92), "missed: 0.930x, least 0.930x (a), 1 of 1 under 0.95x"),
+        ((0.9, 0.96, 0.97), "met: 0.960x, worst 0.960x (a); too close to tell: 0 of those that miss it, 1 of the others"),
+        ((0.96, 0.96, 0.97), "met: 0.960x, worst 0.960x (a)"),
+        ((0.94, 0.93, 0.92), "missed: 0.930x, worst 0.930x (a), 1 of 1 under 0.95x"),
     ]:
         found = times(*(line("a", 1, {"torch": each, "ours": 1.0}, **bounds) for each in ratios))
         assert str(goals.judge([row(promised, problems=("a",))], promised, found, 1)) == said

@@ -1,4 +1,4 @@
-"""convbench speed: what is finished is kept, what is not committed is no result, and what is stored is what is shown."""
+"""convbench speed: finished measurements are kept, uncommitted code gives no results, and the report shows what is stored."""
 
 import contextlib
 import json
@@ -74,13 +74,13 @@ def test_what_is_too_close_to_tell_is_stored_and_said(fake, project):
 
 
 def test_what_is_close_to_what_a_goal_wants_is_measured_in_several_processes(fake, project):
-    """Twice more where the processes agree, four times where they do not; stopped in between it goes on from there."""
+    """Twice more where the processes agree, four times where they do not; if stopped in between it resumes there."""
     again = ALL[2:]  # those of which something is wanted of each
     fake.times = {"copy": 0.6, "cpu.shift": 1.0}
     done = fake()
     assert fake.asked == ALL + 2 * again
-    assert "2 of 4 measurements are close to what a goal wants of each problem: they are made in 3 processes\n" in done.stdout
-    assert "wants of each problem: 2 of 4 in 3; a ratio" in done.stdout
+    assert "2 of 4 measurements are close to a goal for each problem: they are made in 3 processes\n" in done.stdout
+    assert "a goal for each problem: 2 of 4 in 3; a ratio" in done.stdout
     before = stored(project)
     assert fake().stdout.count("0 of 2 measurements are to be made") == 2
     assert stored(project) == before
@@ -90,7 +90,7 @@ def test_what_is_close_to_what_a_goal_wants_is_measured_in_several_processes(fak
     fake.times = {"copy": 0.4, "cpu.shift": 1.0}
     done = fake()
     assert fake.asked == again[1:] + 2 * again[1:]
-    assert "wants of each problem: 1 of 4 in 3, 1 of 4 in 5; a ratio" in done.stdout
+    assert "a goal for each problem: 1 of 4 in 3, 1 of 4 in 5; a ratio" in done.stdout
     assert [json.loads(text)["process"] for text in stored(project).splitlines()] == [1, 1, 1, 1, 2, 2, 3, 3, 4, 5]
 
     fake.times = {"copy": 2.0, "cpu.shift": 1.0}
@@ -145,7 +145,7 @@ def test_rows_that_are_not_measured_now_are_shown_from_where_they_were_last(fake
 
 
 def test_rows_that_are_judged_together_are_shown_from_where_all_of_them_were_measured(fake, project):
-    """Though a later commit has measured one of them, for it cannot judge them."""
+    """They are, although a later commit has measured one of them, since it cannot judge them together."""
     goals = '[[overall]]\nname = "both"\nrows = ["first", "second"]\ngoals = [{ than = "copy", geomean = 1.0 }]\n'
     (project / "benchmarks" / "commands" / "speed.toml").write_text(GOALS + goals)
     commit(project, "together")
@@ -231,7 +231,7 @@ def test_times_with_huge_pages_are_kept_apart_and_not_published(fake, project, m
 def test_what_is_not_committed_is_no_result(fake, project, name):
     (project / name).write_text("changed = True\n")
     said = sentence(fake())
-    assert f"uncommitted changes, and times are kept by commit: {name}; commit them, or say --dirty" in said
+    assert f"uncommitted changes, and times are kept by commit: {name}; commit them, or use --dirty" in said
     assert fake.asked == []
     done = fake("--dirty")
     assert fake.asked == ALL
@@ -259,7 +259,7 @@ def test_code_that_changes_meanwhile_is_not_stored_as_the_commit_before(fake, pr
 
     monkeypatch.setattr(fake, "ask", meanwhile)
     said = sentence(fake())
-    assert ("uncommitted changes" if by == "an edit" else "another commit has changed the code meanwhile") in said
+    assert ("uncommitted changes" if by == "an edit" else "the code was changed by another commit during the run") in said
     assert list(map(json.loads, stored(project).splitlines()))[-1]["threads"] == 1
     assert stored(project).count("\n") == 1
 
@@ -309,7 +309,7 @@ def test_the_estimate_is_of_what_is_left(fake, project):
 @pytest.mark.parametrize(("place", "minutes"), [("speed", 8), ("elsewhere/speed", 6), ("tune", 4), ("elsewhere/tune", 2)])
 @pytest.mark.parametrize("known", [4, 1])
 def test_the_estimate_is_of_the_like_and_from_here_rather_than_from_elsewhere(fake, project, place, minutes, known):
-    """From the best place there is, though the others are newer; what was measured nowhere is like what stands there."""
+    """The estimate comes from the best match although others are newer; unmeasured problems count as similar ones."""
     fake()
     (path,) = project.glob("results/*/speed/*.jsonl.gz")
     lines = list(map(json.loads, stored(project).splitlines()))

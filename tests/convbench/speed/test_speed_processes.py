@@ -61,7 +61,7 @@ def test_an_interrupted_measurement_keeps_what_was_finished_and_goes_on_from_the
         done = finish(process)
         assert done.returncode != 0
         if signum != signal.SIGKILL:
-            said = f"Error: interrupted: 1 of {5 - made} measurements are made; the same command goes on from there"
+            said = f"Error: interrupted: 1 of {5 - made} measurements are made; the same command resumes there"
             assert done.stderr.splitlines() == [said]
             assert left_running(project) == []
         assert stored(project).startswith(before)

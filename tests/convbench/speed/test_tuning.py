@@ -76,9 +76,9 @@ def test_measurements_become_a_table(tmp_path, monkeypatch):
     assert made == {**key, "machine": "box", "commit": "01234567", "date": "2026-11-21"}
     assert (said["problems"], said["near"]) == (3, 2 / 3)  # the last two pick for one another, and badly for the first
     assert list(tuning.outliers({"times": str(tmp_path / "times.json")})) == [{"problem": "n1c1h64w64k1r3s3"}]
-    assert said["rules"] == {}  # nobody whom a rule names has a time
+    assert said["rules"] == {}  # no implementation that a rule names has a time
     alike = {label: {"cpu.shift": 1e-4, "cpu.windows": 2e-4} for label in (f"n1c1h{size}w64k1r3s3" for size in range(60, 66))}
-    held_up = {**alike, "n1c1h66w66k1r3s3": {"cpu.windows": 2e-4}}  # whom the others pick was left out there
+    held_up = {**alike, "n1c1h66w66k1r3s3": {"cpu.windows": 2e-4}}  # the pick of the other problems was skipped there
     (tmp_path / "held_up.json").write_text(json.dumps(held_up))
     assert list(tuning.outliers({"times": str(tmp_path / "held_up.json")})) == [{"problem": "n1c1h66w66k1r3s3"}]
     small = {"cpu.shift": 1e-4}
@@ -132,7 +132,7 @@ def test_the_committed_table_can_be_read():
 
 
 def line(label, process, **seconds):
-    """What a process found: seconds of everybody, None of who was left out."""
+    """The line of one process: seconds of each implementation, None for skipped ones."""
     cells = [
         {"name": name, "status": "skipped" if time is None else "ok", "samples": [time]} for name, time in seconds.items()
     ]
@@ -199,7 +199,7 @@ def test_what_all_others_contradict_is_measured_in_three_processes(tmp_path, mon
     assert measured == [(1, ["even", "odd", "other"]), (2, ["odd"]), (3, ["odd"])]
     assert asked_for == ["problems", "outliers", "write_choice"]
     assert written == [{label: {"a": 4.0, "b": 2.0} for label in ("even", "odd", "other")}]
-    assert said == ["auto.toml, 1 thread: 3 problems; picked by the others alone, 100% get one within 10 % of the fastest"]
+    assert said == ["auto.toml, 1 thread: 3 problems; leave-one-out: 100% of the picks are within 10 % of the fastest"]
 
 
 # convbench tune, in a project of its own
@@ -247,7 +247,7 @@ def test_tuning_goes_on_where_it_was_stopped_and_writes_the_table(project):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=120)
     assert (process.returncode, "Traceback" in err) == (1, False)
-    assert "the same command goes on from there" in err
+    assert "the same command resumes there" in err
     table = project / "impls/conv2d/cpu/auto.toml"
     assert not table.exists()
     table.write_text("table = []\n")
@@ -255,9 +255,7 @@ def test_tuning_goes_on_where_it_was_stopped_and_writes_the_table(project):
     out, err = (process := tune(project)).communicate(timeout=120)
     assert process.returncode == 0, err
     assert re.search(rf"[12] of {len(LABELS)} measurements are to be made", out)
-    assert f"impls/conv2d/cpu/auto.toml, 1 thread: {len(LABELS)} problems; picked by the others alone, " in " ".join(
-        out.split()
-    )
+    assert f"impls/conv2d/cpu/auto.toml, 1 thread: {len(LABELS)} problems; leave-one-out: " in " ".join(out.split())
     (made,) = tomllib.loads(table.read_text())["table"]
     assert made["commit"] == measured
     key = made["instruction_set"], made["processor"], made["threads"]
@@ -269,7 +267,7 @@ def test_tuning_goes_on_where_it_was_stopped_and_writes_the_table(project):
     ("seconds", "said"), [([2.0, 1.0, 0.5], "b 2.00x"), ([1.0, 2.0, 2.0], "a 1.00x"), ([None, 2.0, 2.0], "a failed")]
 )
 def test_a_line_says_who_is_fastest(seconds, said):
-    """Of those who pack their weights in the call; how many times as fast as the first."""
+    """Among those that pack their weights in the call, with the ratio to the first."""
     names = ["a", "b", f"b{goals.PACKED}"]
     cells = [
         {"name": name, "status": "ok", "samples": [each]} if each else {"name": name, "status": "failed"}
