@@ -27,7 +27,7 @@ def _write(project: str, results: Path, html: Path, benchmarks: Any, graphs: Any
     with (html / "comparison.html").open("x", encoding="utf-8", errors="replace") as file:  # asv has made the folder again
         file.write(page)
     if not comparison.link(html / "index.html"):
-        warnings.append("asv's index.html has no list of pages any more that a link to comparison.html could be put into")
+        warnings.append("asv's index.html no longer has the list of pages in which comparison.html is linked")
     return warnings
 
 

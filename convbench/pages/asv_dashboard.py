@@ -56,5 +56,5 @@ def _require_pages(folder: Path) -> None:
     # Other pages have an index.html as well.
     if found and not found & ({path.name for path in safe_pages.WWW.iterdir()} - {"index.html", "error.html"}):
         raise click.ClickException(
-            f"asv would remove {folder}, which are not its pages: empty it, or choose another html_dir"
+            f"asv would remove {folder}, which does not hold its pages: empty it, or choose another html_dir"
         )

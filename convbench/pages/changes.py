@@ -1,4 +1,4 @@
-"""What changed between which commits, by asv's own step detection, which `asv publish` has run by then."""
+"""The changes between commits, from asv's step detection, which `asv publish` has run before."""
 
 from __future__ import annotations
 

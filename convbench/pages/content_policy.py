@@ -1,4 +1,4 @@
-"""What a page of ours may load and run, as browsers are told: https://www.w3.org/TR/CSP3.
+"""The content security policy of our pages: https://www.w3.org/TR/CSP3.
 
 An inline script is allowed by its hash, so that one which a name or a reason brings into an open page does not run.
 """
@@ -22,13 +22,13 @@ def source(script: bytes) -> str:
 
 
 def alone(*scripts: str) -> str:
-    """The policy of a page that has all it needs in itself: these scripts, and pictures that it draws."""
+    """The policy of a self-contained page: these scripts, and pictures that it draws."""
     allowed = " ".join(source(script.encode()) for script in scripts)
     return f"{NOTHING}; script-src {allowed}; style-src {STYLES}; img-src data: blob:"
 
 
 def served(page: bytes) -> str:
-    """The policy with which a page is sent: nothing from another host, and no inline script but those that stand in it."""
+    """The policy of a served page: nothing from another host, and no inline scripts but its own."""
     allowed = " ".join(["'self'", *dict.fromkeys(map(source, INLINE.findall(page)))])
     return (
         f"{NOTHING}; frame-ancestors 'none'; script-src {allowed}; style-src 'self' {STYLES}; img-src 'self' data: blob:; "

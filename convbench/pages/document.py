@@ -1,4 +1,4 @@
-"""All that the comparison page shows, as one object for JSON: results in, no HTML and no asv.
+"""The content of the comparison page as one object for JSON: results in, no HTML and no asv.
 
 Figures are written here, once, as people read them (convbench/common/numbers.py); the page's script only picks and
 places them.
@@ -58,7 +58,7 @@ def document(project: str, folder: Path, changes: dict[str, Any], gallery: Path)
         except Unreadable as error:
             passed_over.append(str(error))
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # JSON, but of another shape
-            passed_over.append(f"{path.parent.name}/{path.name} makes no sense: {error!r}")
+            passed_over.append(f"{path.parent.name}/{path.name} is not valid: {error!r}")
         else:
             if run["cells"]["benchmark"]:
                 runs.append(run)
@@ -94,7 +94,7 @@ def _newest(folder: Path) -> list[Path]:
 
 
 def _raw(entry: dict[str, Any]) -> list[str]:
-    """The implementations of a benchmark as asv has them, which is as Python writes them."""
+    """The implementations of a benchmark as asv stores them, as Python literals."""
     return list(map(str, entry["params"][entry["param_names"].index("implementation")]))
 
 
@@ -185,7 +185,7 @@ def _index(cell: Any, benchmark: dict[str, Any], rows: dict[tuple[str, ...], int
 
 
 def _provenance(run: results.Run) -> dict[str, Any]:
-    """When it was measured, on what, with which versions and thread pools."""
+    """The date, machine, versions and thread pools of a run."""
     lines = run.lines.values()
     ended = [line["ended"] for line in lines if isinstance(line.get("ended"), (int, float))]
     versions: dict[str, str] = {}
@@ -215,7 +215,7 @@ def _text(cell: Any) -> str:
 
 
 def _details(cell: Any) -> str:
-    """What else is known of a time."""
+    """Further details of a time."""
     if cell.status != "ok":
         return ""
     found = []
@@ -229,7 +229,7 @@ def _details(cell: Any) -> str:
     if pd.notna(cell.percent_of_limit):
         found.append(f"{numbers.percent(cell.percent_of_limit / 100)} of the limit, which is {cell.bound}'s")
     if cell.held_by == "overhead":
-        found.append("held by overhead: hardly longer than its smallest problem")
+        found.append("limited by overhead: hardly slower than on the smallest problem")
     if pd.notna(cell.speedup):
         found.append(f"{numbers.ratio(cell.speedup, cell.speedup_spread)} the speed of {cell.baseline}")
     if pd.notna(cell.relative_l2):

@@ -1,4 +1,4 @@
-// The figures under the table, each with what it says in words.
+// The figures under the table, each with a summary in words.
 
 const SERIES = 8; // colours of lines in comparison.css
 const SYMBOLS = ["circle", "square", "diamond", "cross", "x", "triangle-up", "triangle-down", "star", "hexagon", "pentagon"];
@@ -13,7 +13,7 @@ function library() {
 // A colour of comparison.css, in the scheme that the browser prefers.
 const themed = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
-// Plotly reads markup and links in every text: all that it is given passes here.
+// Plotly interprets markup and links in every text, so every text given to it passes through here.
 const ESCAPED = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
 
 function plain(value) {
@@ -25,7 +25,7 @@ function plain(value) {
 
 function figure(section, traces, layout, words) {
   const plot = document.querySelector(`#${section} .plot`);
-  document.querySelector(`#${section} .words`).textContent = !traces.length && filtered() ? "Nothing that passes these filters can be drawn here." : words;
+  document.querySelector(`#${section} .words`).textContent = !traces.length && filtered() ? "Nothing that matches these filters can be drawn here." : words;
   plot.hidden = !traces.length;
   if (plot.hidden) {
     if (window.Plotly) Plotly.purge(plot);
@@ -54,7 +54,7 @@ function figure(section, traces, layout, words) {
 
 const axis = (title, extra = {}) => ({ title: { text: short(title) }, type: "log", exponentformat: "power", ...extra });
 
-// By the place in a figure: the first are told apart by colour and symbol, the others by dashes as well.
+// By position in a figure: the first differ in colour and symbol, the others also in dashes.
 function look(place) {
   const shade = themed(`series-${place % SERIES}`);
   return {
@@ -84,7 +84,7 @@ function drawCurves() {
   };
   const points = all.filter((cell) => positive(cell) && along >= 0 && rest(cell.row) === state.fixed && position(cell));
   if (!points.length) {
-    const why = along < 0 ? "The rows of this benchmark are no sizes, so there is no curve to draw." : "There are no times to draw.";
+    const why = along < 0 ? "The rows of this benchmark are not sizes, so there is no curve to draw." : "There are no times to draw.";
     figure("curves", [], {}, why + lost(all));
     return;
   }
@@ -108,29 +108,29 @@ function drawCurves() {
     ];
   });
   const marks = wins.slice(1).map(({ x }) => ({ type: "line", xref: "x", yref: "paper", x0: x, x1: x, y0: 0, y1: 1, line: { dash: "dot", color: themed("faint") } }));
-  const notes = wins.slice(1).map(({ x, who }) => ({ x: Math.log10(x), y: 1.02, yref: "paper", text: short(page.implementations[who].name), showarrow: false, font: { size: 11 }, yanchor: "bottom" }));
+  const notes = wins.slice(1).map(({ x, winner }) => ({ x: Math.log10(x), y: 1.02, yref: "paper", text: short(page.implementations[winner].name), showarrow: false, font: { size: 11 }, yanchor: "bottom" }));
   const ticks = { tickmode: "array", tickvals: places, ticktext: places.map((x) => short(label(x))) };
   figure("curves", traces, { xaxis: axis(one.params[along], ticks), yaxis: axis(one.unit), shapes: marks, annotations: notes }, sentence(wins, label) + lost(all));
 }
 
 const best = (group) => group.reduce((a, b) => (a.value <= b.value ? a : b));
 
-// Who is fastest from which size up. A new winner has to be told apart from the old one: their quartiles do not overlap.
+// The fastest from each size up. A new winner must differ from the old one: their quartiles do not overlap.
 function winners(points, places, position) {
   const found = [];
   for (const x of places) {
     const here = points.filter((cell) => position(cell) === x);
     const now = best(here);
-    const old = found.length && here.find((cell) => cell.implementation === found[found.length - 1].who);
+    const old = found.length && here.find((cell) => cell.implementation === found[found.length - 1].winner);
     if (!old || (old !== now && (old.q25 ?? old.value) > (now.q75 ?? now.value))) {
-      if (!found.length || found[found.length - 1].who !== now.implementation) found.push({ x, who: now.implementation });
+      if (!found.length || found[found.length - 1].winner !== now.implementation) found.push({ x, winner: now.implementation });
     }
   }
   return found;
 }
 
 function sentence(wins, label) {
-  const parts = wins.map(({ x, who }, i) => `${i ? `from ${short(label(x))} up` : "Fastest from the left"}: ${short(page.implementations[who].name)}`);
+  const parts = wins.map(({ x, winner }, i) => `${i ? `from ${short(label(x))} up` : "Fastest from the left"}: ${short(page.implementations[winner].name)}`);
   return parts.join("; ") + ".";
 }
 
@@ -153,7 +153,7 @@ function drawRoofline() {
   const roof = compute.find(([n, kind]) => n === threads && kind === dtype);
   const rates = copies.filter(([n]) => n === threads).sort((a, b) => a[1] - b[1]);
   if (!points.length || !roof || !rates.length) {
-    figure("roofline", [], {}, points.length ? "This run has no measured limits to hold its times against." : "This benchmark has no known FLOPs and bytes.");
+    figure("roofline", [], {}, points.length ? "This run has no measured limits to compare its times with." : "This benchmark has no known FLOPs and bytes.");
     return;
   }
   const same = points.filter((cell) => facts(cell).dtype === dtype);
@@ -203,11 +203,11 @@ function drawScaling() {
     traces.push({ x: line.map((cell) => cell.threads), y, name: short(page.implementations[i].name), mode: "lines+markers", line: { color: colour, dash }, marker: { symbol, size: 8 }, text: line.map((cell) => `${short(nameOf(cell))}, ${cell.threads} threads: ${cell.text}`), after: ", %{y:.2f} times as fast" });
   }
   if (!traces.length) {
-    figure("scaling", [], {}, "Nobody has times on one thread and on several for this problem.");
+    figure("scaling", [], {}, "No implementation has times on one thread and on several for this problem.");
     return;
   }
   const counts = unique(points.map((cell) => cell.threads)).sort((a, b) => a - b);
-  traces.push({ x: counts, y: counts, mode: "lines", line: { dash: "dash", color: themed("ink") }, name: "as many as threads", hoverinfo: "skip" });
+  traces.push({ x: counts, y: counts, mode: "lines", line: { dash: "dash", color: themed("ink") }, name: "perfect scaling", hoverinfo: "skip" });
   ends.sort((a, b) => b[0] - a[0]);
   const words = ends.map(([ratio, i, threads]) => `${short(page.implementations[i].name)} ${ratio.toFixed(2)} times on ${threads}`).slice(0, 8).join(", ");
   figure("scaling", traces, { xaxis: { title: { text: "threads" }, tickvals: counts }, yaxis: { title: { text: "times as fast as on one" }, rangemode: "tozero" } }, `${one.name}: ${words}.`);
@@ -243,7 +243,7 @@ function drawMemory() {
 function drawError() {
   const known = mine().filter((cell) => positive(cell) && cell.relative_l2 !== null);
   const exact = known.filter((cell) => cell.relative_l2 <= 0).map(nameOf);
-  let words = known.length ? `The errors of ${known.length} cells are known.` : "Nothing is known of the errors of this benchmark.";
+  let words = known.length ? `The errors of ${known.length} cells are known.` : "The errors of this benchmark are not known.";
   if (exact.length) words += ` No error at all in ${exact.length}, of ${unique(exact).map(short).join(", ")}: they have no place on a logarithmic axis.`;
   scatter("error", known.filter((cell) => cell.relative_l2 > 0).map((cell) => [cell, cell.relative_l2, `error ${cell.relative_l2.toExponential(1)}`]), "relative L2 error", words);
 }

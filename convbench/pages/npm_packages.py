@@ -55,7 +55,7 @@ class Library:
 
     @classmethod
     def at(cls, url: str) -> Self:
-        """What a URL names. Raises Unavailable if no package is known for it."""
+        """The library of a URL. Raises Unavailable if no package is known for it."""
         path = urlsplit(url).path
         found = LIBRARY.search(path)
         if not found or found["name"] not in PACKAGES:
@@ -72,7 +72,7 @@ class Library:
         return f"{self.package}-{self.version}"
 
     def path(self, files: dict[str, bytes]) -> str:
-        """Where the package has the file. A missing minified one is replaced by the original. Raises Unavailable."""
+        """The path of the file in the package. A missing minified one is replaced by the original. Raises Unavailable."""
         for name in (self.file, self.file.replace(".min.", ".")):
             if found := [path for path in files if posixpath.basename(path) == name]:
                 return min(found, key=len)  # the others are copies for examples and documentation

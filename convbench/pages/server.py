@@ -17,7 +17,7 @@ PORT = 8080  # if no other is asked for; asv's own
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
-    """Answers for files of one folder, asked for by the server's own name.
+    """Serves the files of one folder, to requests for the server's own name.
 
     A page of another host can have its name point to this machine once it is open, and would then read all that is here; its
     requests carry that name.
@@ -27,10 +27,10 @@ class Handler(http.server.SimpleHTTPRequestHandler):
     policy = content_policy.served(b"")
 
     def log_message(self, *_) -> None:
-        """Say nothing: asv's page asks for graphs of what was never measured, too, and goes on without."""
+        """Log nothing: asv's page also requests graphs that do not exist, and works without them."""
 
     def parse_request(self) -> bool:
-        """Read a request, and refuse what is asked of another host."""
+        """Read a request, and refuse one for another host."""
         if not super().parse_request():
             return False
         hosts = self.headers.get_all("Host", [])
@@ -79,7 +79,7 @@ class Server(http.server.ThreadingHTTPServer):
         self.hosts = {name + port for name in ("127.0.0.1", "localhost") for port in ports}
 
     def handle_error(self, request, client_address) -> None:
-        """Say nothing if the browser went away before the end of an answer."""
+        """Log nothing if the browser closed the connection early."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 

@@ -11,7 +11,7 @@ function refresh(section) {
   DRAWN[section]();
 }
 
-// Draws those that are in view at once: a browser tells the first sight of whatever it is told to watch. Figures wait until the
+// Draws those in view at once: a browser reports every watched element when it is first seen. Figures wait until the
 // table is on the screen: the plotting library takes a second to be read, and many lines another.
 function watch() {
   seen.disconnect();

@@ -1,5 +1,5 @@
 "use strict";
-// What the page holds, as convbench/pages/document.py has written it, and what of it is chosen, which stands in the address.
+// What the page holds, as convbench/pages/document.py has written it, and the current choice, which is kept in the URL.
 // The files of this folder are one script, in the order of comparison.py. Every text reaches the page as text, never as HTML.
 
 const page = JSON.parse(document.getElementById("data").textContent);
@@ -64,7 +64,7 @@ const filtered = () => state.threads !== "all" || state.device !== "all" || stat
 const mine = () => cells.filter((cell) => cell.benchmark === state.benchmark && shown(cell));
 const rowName = (index, row) => page.benchmarks[index].rows[row].values.join(", ") || "all";
 
-// State, which stands in the address
+// State, which is kept in the URL
 
 function readState() {
   const given = new URLSearchParams(location.hash.includes("=") ? location.hash.slice(1) : "");

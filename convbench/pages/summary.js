@@ -1,4 +1,4 @@
-// The answer first: the fastest of each problem in the suite's short selection, for the chosen run.
+// The summary: the fastest of each problem in the suite's short selection, for the chosen run.
 
 const HEADINGS = ["problem", "fastest", "median", "speed-up", "limit"];
 
@@ -23,7 +23,7 @@ function drawSummary() {
   element("crossovers").querySelector("ul").replaceChildren(...crossovers.map((sentence) => Object.assign(make("li"), { textContent: sentence })));
 }
 
-// On a phone the table's headings are hidden: a figure that is not plain without has its own.
+// On a phone the table's headings are hidden, so a figure that needs its heading repeats it.
 const named = (heading, text) => make("td", text, text ? { "data-heading": heading } : {});
 
 function summaryLine(place, row, group) {

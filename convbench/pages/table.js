@@ -1,4 +1,4 @@
-// The table: who wins where, and why somebody has no time.
+// The table: the fastest implementations of each problem, and why cells have no time.
 
 function drawWins() {
   const table = element("table");
@@ -34,7 +34,7 @@ function drawWins() {
 
 const fastest = (group) => group.filter(timed).reduce((a, b) => (a && a.value <= b.value ? a : b), null);
 
-// The best, or one that cannot be told from it.
+// The best, or one that is as fast within its quartiles.
 function isBest(cell, best) {
   return timed(cell) && (cell.value === best.value || (cell.q25 !== null && best.q75 !== null && cell.q25 <= best.q75));
 }
@@ -83,12 +83,12 @@ const times = (ratio) => (ratio < 1e6 ? Number(ratio.toPrecision(ratio < 10 ? 2 
 
 const reason = (cell) => (cell.reason === null ? "no reason recorded" : run().reasons[cell.reason]);
 
-// What is known of one cell, in words, with a link to its graph.
+// The details of one cell, with a link to its graph.
 function tell(cell) {
   const words = element("cell");
   for (const spot of element("table").querySelectorAll("td[aria-selected]")) spot.removeAttribute("aria-selected");
   if (!cell) {
-    words.textContent = mine().some(timed) ? "Choose a cell to see what is known of it." : "Nothing that passes these filters has a time.";
+    words.textContent = mine().some(timed) ? "Choose a cell to see its details." : "Nothing that matches these filters has a time.";
     return;
   }
   const spot = element("table").querySelector(`td[data-cell="${CSS.escape(key(cell))}"]`);
@@ -110,22 +110,22 @@ function drawWithout(all) {
   const found = new Map();
   for (const cell of all) {
     if (timed(cell)) continue;
-    // A reason that names figures differs from cell to cell; its kind says it once.
+    // Reasons that contain figures differ from cell to cell; their common part is shown once.
     const why = `${cell.status}: ${reason(cell).replace(/^(too slow here).*/s, "$1")}`;
     if (!found.has(why)) found.set(why, new Map());
     const holders = found.get(why);
     holders.set(nameOf(cell), (holders.get(nameOf(cell)) || 0) + 1);
   }
   const list = [...found].map(([why, holders]) => {
-    const who = [...holders].map(([name, count]) => short(name) + (count > 1 ? ` (${count} rows)` : ""));
+    const labels = [...holders].map(([name, count]) => short(name) + (count > 1 ? ` (${count} rows)` : ""));
     const item = make("li");
-    item.textContent = `${who.join(", ")}: ${why}`;
+    item.textContent = `${labels.join(", ")}: ${why}`;
     return item;
   });
   const absent = run().absent[state.benchmark];
   if (absent) {
     const item = make("li");
-    item.textContent = `${absent} cells have no value in the results file: they were not asked for, or skipped without a reason.`;
+    item.textContent = `${absent} cells have no value in the results file: they were not selected, or skipped without a reason.`;
     list.push(item);
   }
   const box = element("without");

@@ -1,4 +1,4 @@
-"""Copies, beside asv's published page, of what it takes from other hosts, and the page changed to take these.
+"""Copies the files that asv's page loads from other hosts, and changes the page to load the copies.
 
 asv's page loads jQuery, Bootstrap, flot and a few small scripts from content delivery networks, and shows an error page where
 they cannot be reached. npm has the same libraries in the same versions.
@@ -82,7 +82,7 @@ def make_local(project: Project) -> None:
             try:
                 path, files = _copies(Library.at(tag.url))
             except Unavailable as error:
-                raise click.ClickException(f"{page} takes {tag.url}, and {error}; till then it needs a network") from None
+                raise click.ClickException(f"{page} takes {tag.url}, and {error}; until then it needs a network") from None
             copies |= files
             text = text.replace(tag.text, tag.local(f"vendor/{path}", files[path]))
         if not copies:

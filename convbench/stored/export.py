@@ -35,13 +35,13 @@ COLUMNS = {
     "label": "the problem's shape",
     "dtype": "float32 or float64",
     "flops": "nominal floating-point operations of a call",
-    "bytes": "bytes that a call has to move at least",
+    "bytes": "minimum number of bytes that a call moves",
     "speedup": "over the benchmark's baseline, in the same run",
     "effective_gflops": "nominal FLOPs over time, in 1e9/s",
     "percent_of_limit": "share of the limit that the roofline measured in the same run sets, in percent",
     "bound": "which limit that is: compute or memory",
     "relative_l2": "relative L2 error against the double-precision reference",
-    "cold": "on a device, median seconds of a call that finds its caches full of other data",
+    "cold": "on a device, median seconds of a call with cold caches",
 }
 WRITERS = {".csv": "to_csv", ".parquet": "to_parquet"}
 
@@ -84,7 +84,7 @@ def _cells(run: results.Run, known: dict[str, dict[str, Any]]) -> pd.DataFrame:
 def check(path: Path) -> None:
     """Raises ClickException if the path has another ending, or a library is missing."""
     if path.suffix not in WRITERS:
-        raise click.ClickException(f"{path.name} has to end in {' or '.join(WRITERS)}, which says how it is written")
+        raise click.ClickException(f"{path.name} must end in {' or '.join(WRITERS)}")
     if path.suffix == ".parquet":
         extras.require("Parquet", "export", "pyarrow")
 

@@ -35,7 +35,7 @@ def original(tmp_path_factory):
 
 @pytest.fixture
 def project(original, tmp_path):
-    """A copy of it, as published, to be changed."""
+    """A copy of the published project, which a test may change."""
     folder = tmp_path / "project"
     shutil.copytree(original, folder)
     return projects.load(folder / "asv.conf.json")
@@ -67,7 +67,7 @@ echo "$name" >> {log}
 
 @pytest.fixture
 def npm(tools, tmp_path, stand_ins):
-    """An npm that packs the stand-ins; it gives the names of those that were asked for."""
+    """An npm that packs the stand-ins; it returns the names of the requested ones."""
     log, packages, copy = tmp_path / "npm.log", tmp_path / "packages", shutil.which("cp", path=os.defpath)
     packages.mkdir()
     for name, content in stand_ins.items():

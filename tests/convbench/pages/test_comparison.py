@@ -91,7 +91,7 @@ def test_crossovers_stand_below_the_fastest(published, opened):
 def test_who_wins_is_said_without_colour(published, opened):
     page = opened(published.page, f"#benchmark={SWEEP['name']}")
     lines = [row.locator("td").all_inner_texts() for row in page.locator("#table tbody tr").all()]
-    assert heads(page) == ["cpu.fast", "cpu.loops", "im2col.naive"]  # who wins most, first
+    assert heads(page) == ["cpu.fast", "cpu.loops", "im2col.naive"]  # the most frequent winner first
     best = [["★" in text for text in line] for line in lines]
     assert best == [[False, True, False], [True, False, False], [True, False, False]]
     assert "2\N{MULTIPLICATION SIGN}" in lines[0][0]
@@ -196,7 +196,7 @@ def test_filters_leave_out_and_stand_in_the_address(published, opened):
     page = opened(published.page, f"#benchmark={SWEEP['name']}")
     page.select_option("#device", "cuda")
     assert page.locator("#table tbody tr").count() == 0
-    assert page.locator("#cell").inner_text() == "Nothing that passes these filters has a time."
+    assert page.locator("#cell").inner_text() == "Nothing that matches these filters has a time."
     page.select_option("#device", "cpu")
     page.get_by_label("im2col").uncheck()
     assert heads(page) == ["cpu.fast", "cpu.loops"]
@@ -274,7 +274,7 @@ def test_no_script_but_its_own_runs_in_the_page(published, browser):
 
 @pytest.mark.slow
 def test_the_page_works_where_the_dashboard_serves_it(published, browser):
-    """Whose policy holds together with that of the page."""
+    """The served page has both its own content policy and the server's."""
     page, wrong = browser.new_page(), []
     page.on("console", lambda message: wrong.append(message.text) if message.type in ("error", "warning") else None)
     with server.Server(published.html, 0) as serving:

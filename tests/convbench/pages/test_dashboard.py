@@ -96,7 +96,7 @@ def test_a_folder_that_is_not_asv_s_is_not_removed(project):
     """asv empties the folder that a configuration names."""
     shutil.rmtree(project.html)
     (project.html / "photographs").mkdir(parents=True)
-    with pytest.raises(click.ClickException, match="which are not its pages"):
+    with pytest.raises(click.ClickException, match="which does not hold its pages"):
         asv_dashboard.publish(project)
     assert (project.html / "photographs").is_dir()
 

@@ -1,4 +1,4 @@
-"""What the comparison page is made of, without a browser: files of results and pictures in, or one sentence."""
+"""The content of the comparison page, without a browser: files of results and pictures in, or one sentence."""
 
 import io
 import json
@@ -62,7 +62,7 @@ def test_a_file_whose_name_is_no_text_costs_no_page(tmp_path):
 
 
 def test_the_page_is_a_file_of_its_own(tmp_path, monkeypatch, caplog):
-    """asv has made the folder anew; what lies there all the same is not written to."""
+    """asv has made the folder anew; a file that exists there all the same is not written to."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "html").mkdir()
     (tmp_path / "theirs").write_text("theirs")

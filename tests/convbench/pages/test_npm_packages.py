@@ -1,4 +1,4 @@
-"""Packages of npm: which one a URL names, and what is refused of one that is damaged or not to be trusted."""
+"""Packages of npm: the package of a URL, and the errors for damaged or untrusted ones."""
 
 import contextlib
 import gzip
@@ -90,7 +90,7 @@ def test_a_style_sheet_leads_to_no_file_elsewhere(project, npm, tmp_path):
 
 
 def test_a_package_is_not_unpacked_without_end(project, npm, tmp_path):
-    """A thousand to one, and once more inside: nothing of it is kept or written."""
+    """Compressed a thousand to one, twice: nothing of it is kept or written."""
     large = gzip.compress(bytes(npm_packages.MAX_BYTES + 1))
     (tmp_path / "packages" / "jquery-3.3.1.tgz").write_bytes(large)
     assert "jquery@3.3.1 of npm has more than 64 MiB" in failure(project)
@@ -99,7 +99,7 @@ def test_a_package_is_not_unpacked_without_end(project, npm, tmp_path):
 
 
 def test_a_sparse_file_is_not_unpacked(project, npm, tmp_path):
-    """Its header says how many zeros it stands for."""
+    """The header of a sparse file gives the number of zeros."""
     header = tarfile.TarInfo("package/planted")
     header.type, header.size = tarfile.GNUTYPE_SPARSE, 512
     block = bytearray(header.tobuf(tarfile.GNU_FORMAT))
@@ -118,7 +118,7 @@ def test_npm_fetches_no_package(project, npm, tmp_path):
 
 
 def test_a_project_brings_no_packages_along(project, npm):
-    """What a clone has in its work folder is not used."""
+    """Packages in a clone's work folder are not used."""
     kept = project.work / "web" / "jquery-3.3.1.tgz"
     kept.parent.mkdir(parents=True)
     kept.write_bytes(packed({"dist/jquery.min.js": "let theirs"}))

@@ -1,4 +1,4 @@
-"""What asv's pages show of others' texts: text as text, and what cannot be shown so is left out."""
+"""asv's pages show untrusted text as text, and omit what cannot be shown so."""
 
 import json
 import shutil
@@ -86,9 +86,9 @@ def test_which_addresses_asv_s_pages_link_to(address):
 
 
 def test_scripts_of_another_asv_end_it(tmp_path):
-    """What they make HTML of is not known."""
+    """It is not known which texts they show as HTML."""
     for path in PAGE.parent.glob("*.js"):
         (tmp_path / path.name).write_text(path.read_text().replace("+ group +", "+ group + group +"))
     conf = SimpleNamespace(html_dir=str(tmp_path), project_url="#", show_commit_url="#")
-    with pytest.raises(UserError, match=r"summarygrid.js is not that of asv 0\.6, "):
+    with pytest.raises(UserError, match=r"summarygrid.js differs from that of asv 0\.6 "):
         safe_pages.Text.publish(conf, None, {}, None, None)

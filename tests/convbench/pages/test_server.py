@@ -1,4 +1,4 @@
-"""What the server of pages answers: files of its folder, asked for by its own name, with a policy for browsers."""
+"""The server of pages: it serves files of its folder under its own name, with a content policy."""
 
 import base64
 import hashlib
@@ -74,7 +74,7 @@ OTHERS = {
 @pytest.mark.parametrize("others", OTHERS)
 @pytest.mark.parametrize("path", ["/", "/a.json", "/missing"])
 def test_a_request_to_another_host_is_refused(site, path, others):
-    """As of a page whose name was made to mean this machine after it was opened."""
+    """As from a page whose host name was changed to this machine's address after it was opened (DNS rebinding)."""
     status, headers, text = answer(site, path, hosts=[host.format(site) for host in OTHERS[others]])
     assert status == 421
     assert "site" not in text

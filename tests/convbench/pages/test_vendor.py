@@ -1,4 +1,4 @@
-"""Copies of what asv's page takes from other hosts, from a package index of our own."""
+"""Copies of the files that asv's page loads from other hosts, from a package index of our own."""
 
 import base64
 import hashlib
@@ -76,12 +76,12 @@ def test_without_npm(project, tools):
 
 @pytest.mark.parametrize("prefix", ["npm ERR!", "npm error"])
 def test_without_a_network(project, tools, prefix):
-    """As npm 9 says it, and as npm 10 does."""
+    """With the messages of npm 9 and of npm 10."""
     text = f"#!{sys.executable}\nimport sys\nsys.exit('{prefix} code ENOTFOUND\\n{prefix} network request failed')\n"
     program(tools / "npm", text)
     said = failure(project)
     assert "jquery-3.3.1.min.js, and npm cannot fetch jquery@3.3.1, which has it: ENOTFOUND" in said
-    assert said.endswith("; till then it needs a network")
+    assert said.endswith("; until then it needs a network")
 
 
 @pytest.mark.parametrize("status", [0, 7])

@@ -74,7 +74,7 @@ def test_a_file_that_cannot_be_read_is_named(project, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("all.xlsx", "all.xlsx has to end in .csv or .parquet"), ("none/all.csv", "cannot be written: ")],
+    [("all.xlsx", "all.xlsx must end in .csv or .parquet"), ("none/all.csv", "cannot be written: ")],
 )
 def test_mistakes(project, tmp_path, name, words):
     done = call(project.folder, tmp_path / name)
