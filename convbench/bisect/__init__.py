@@ -1,1 +1,1 @@
-"""Which commit made a cell slower: halves a range of commits by gates of one cell."""
+"""Finds the commit that made a cell slower: bisects a range of commits by gates of one cell."""

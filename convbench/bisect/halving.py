@@ -1,4 +1,4 @@
-"""Which commit of a range to measure next, and what is left of the range. Pure: places in, places out."""
+"""Bisection of a range: which commit to measure next, and what is left. Pure: places in, places out."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Halving:
         return math.ceil(math.log2(len(self._unknown) + 1))
 
     def tell(self, place: int, slow: bool | None) -> None:
-        """Take in whether the commit at a place is slow; None where that cannot be measured."""
+        """Record whether the commit at a place is slow; None where that cannot be measured."""
         if slow is None:
             self.skipped.add(place)
         elif slow:

@@ -43,7 +43,7 @@ def run(project: Project, cell: str, good: str | None, bad: str | None, wanted: 
             verdicts.forget()
             return found
     except (KeyboardInterrupt, interrupts.Interrupted):
-        raise Failure("interrupted: the same command goes on where it stopped") from None
+        raise Failure("interrupted: the same command resumes where it stopped") from None
 
 
 @dataclass
@@ -119,7 +119,7 @@ class _Search:
         suite = discover.with_caches(built, discover.discover(built, work, Selection((exactly(self.cell),)), project.conf))
         if not suite.cells:
             listed = (f"{name} {reason}: name another cell" for name, reason in suite.listed if self.cell.startswith(name))
-            unknown = f"no cell is called {self.cell}: name one as convbench gate's reports do, with its parameters"
+            unknown = f"no cell is called {self.cell}: use a name from convbench gate's reports, with its parameters"
             raise Usage(next(listed, unknown))
         if smallest is not None:
             suite = dataclasses.replace(suite, smallest={self.cell: smallest})

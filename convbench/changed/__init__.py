@@ -1,1 +1,1 @@
-"""What differs between two builds as they are installed, and which cells that can have changed."""
+"""Finds the differences between two installed builds, and the cells that they can affect."""

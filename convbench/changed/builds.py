@@ -1,4 +1,4 @@
-"""Which files differ between two builds as they are installed, in what a process of either side can load."""
+"""Finds the files that differ between two installed builds, among those that a process can load."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BESIDE = re.compile(rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d ?[+-]\d\d:?\d\d|\b(?:de
 
 
 class Kind(Enum):
-    """What a file is to the process that loads it."""
+    """How a process loads a file."""
 
     SOURCE = "source"
     SHARED_OBJECT = "shared object"
@@ -87,7 +87,7 @@ def compare(installs: Mapping[str, Install]) -> Difference:
     try:
         said = {side: _search_path(installs[side]) for side in SIDES}
     except (OSError, ValueError, subprocess.SubprocessError) as error:
-        return Difference(everything=f"an interpreter does not say where it looks for modules: {error}")
+        return Difference(everything=f"an interpreter does not report its module search path: {error}")
     if said["base"][:2] != said["head"][:2]:
         return Difference(everything="the Pythons differ")
     shared = {path.resolve() for path in said["base"][3]} & {path.resolve() for path in said["head"][3]}
@@ -96,7 +96,7 @@ def compare(installs: Mapping[str, Install]) -> Difference:
         # Nothing is installed by commands: the suite brings along what lies in the checkout.
         roots = {side: (installs[side].folder / "checkout",) for side in SIDES}
     if len(roots["base"]) != len(roots["head"]):
-        return Difference(everything="the sides do not look for modules in as many folders", roots=roots)
+        return Difference(everything="base and head have different numbers of module folders", roots=roots)
     files = {side: {name: path for root in reversed(roots[side]) for name, path in _files(root)} for side in SIDES}
     empty = tuple(side for side in SIDES if not files[side])
     return _compare(files, [_Spelling(installs[side], said[side][2], roots[side]) for side in SIDES], empty, roots)

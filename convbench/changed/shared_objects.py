@@ -1,4 +1,4 @@
-"""What of a shared object a process can tell: without the build's identity and what only debuggers read."""
+"""The content of a shared object, without the build's identity and debug information."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which functions of a Python file differ, where nothing else does."""
+"""Finds the functions that differ between two versions of a Python file, if nothing else does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which difference can have changed a cell, by what its processes were seen to do."""
+"""Decides which difference can have changed a cell, from a trace of its processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ENDED = "ended"  # of a cell that was called to its end
 
 
 def everywhere(difference: Difference) -> str | None:
-    """The difference that touches every cell, whatever it does; None where there is no such."""
+    """The difference that touches every cell, None if there is none."""
     alone = next((change for change in difference.changes if change.kind is Kind.DATA and not change.package), None)
     return difference.everything or (f"{alone.name} differs, and belongs to no package" if alone else None)
 

@@ -1,4 +1,4 @@
-"""What the cells of a suite load and run of the files that differ, on both sides at the same time."""
+"""Traces which of the differing files the cells of a suite load and run, on both sides at the same time."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Trace:
             self._answers(side).write_text("", encoding="utf-8")
 
     def program(self, side: str) -> list[str]:
-        """What is run in place of worker.py."""
+        """The program that runs in place of worker.py."""
         return [str(PROGRAM), str(self.sides[side].worker), str(self._question(side))]
 
     def run(

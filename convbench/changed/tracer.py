@@ -1,4 +1,4 @@
-"""worker.py of a gate with an eye on what it loads and runs of the files that differ between two builds.
+"""Runs the gate's worker.py and traces which of the differing files it loads and runs.
 
     python tracer.py WORKER QUESTION cache SUITE NAME      run a setup_cache in the current folder, as worker.py does
     python tracer.py WORKER QUESTION cells SUITE           prepare and call cells, as worker.py does
@@ -43,7 +43,7 @@ BLOCK_SHARE, LONG_SECONDS, MIN_BLOCKS, MAX_BLOCKS = 0.2, 0.3, 3, 15
 
 
 class Eye:
-    """What this process has loaded and run of what differs."""
+    """Traces which differing files and functions this process loads and runs."""
 
     def __init__(self, question):
         self.roots = [f"{os.path.realpath(root)}/" for root in question["roots"]]
@@ -57,7 +57,7 @@ class Eye:
             self.load(getattr(module, "__file__", None))
 
     def open(self):
-        """Begin to look: what a process loads from here on is seen."""
+        """Start tracing: whatever the process loads from here on is recorded."""
         setattr(builtins, MARK, lambda *place: self.ran.add(place))
         setattr(builtins, CLASS, self.see_class)
         loader, compiled = importlib.machinery.SourceFileLoader, importlib.machinery.SourceFileLoader.get_code
@@ -73,7 +73,7 @@ class Eye:
 
     @contextlib.contextmanager
     def itself(self):
-        """What happens inside is this program's own."""
+        """Exclude from the trace what this program does itself."""
         self.own.depth = getattr(self.own, "depth", 0) + 1
         try:
             yield
@@ -150,11 +150,11 @@ class Eye:
 
     @property
     def packages(self):
-        """What this process has loaded a file of."""
+        """The packages of which this process has loaded a file."""
         return {path[len(root) :].partition("/")[0] for path in self.loaded for root in self.roots if path.startswith(root)}
 
     def report(self):
-        """What was seen, as JSON has it."""
+        """The trace as JSON."""
         return {
             "loaded": sorted(self.loaded & self.watched),
             "packages": sorted(self.packages),

@@ -1,1 +1,1 @@
-"""Is a commit slower than another? Both measured in turn on this machine, with a verdict for every cell."""
+"""Tests whether a commit is slower than another: both are measured in turn, with a verdict for every cell."""

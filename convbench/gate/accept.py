@@ -58,6 +58,6 @@ def read(file: Path) -> list[Acceptance]:
 
 
 def find(name: str, acceptances: Iterable[Acceptance]) -> Acceptance | None:
-    """The first that fits a cell."""
+    """The first acceptance that matches a cell."""
     # Names are full of brackets, which in a glob are sets of characters.
     return next((a for a in acceptances if a.cell == name or fnmatch.fnmatchcase(name, a.cell)), None)

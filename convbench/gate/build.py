@@ -1,4 +1,4 @@
-"""Both commits built once by the project's own commands, each into a folder of its own over one environment."""
+"""Builds both commits once by the project's own commands, each into a folder of its own over one environment."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ class Built:
 
     @property
     def numba_cache(self) -> Path:
-        """Each side compiles for itself."""
+        """The folder of Numba's cache; each side compiles its own."""
         return self.folder / "numba"
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is wanted in place of what is configured, in asv's words. environments: KIND, KIND:PYTHON or :PYTHON."""
+    """Settings in place of the configured ones, as in asv. environments: KIND, KIND:PYTHON or :PYTHON."""
 
     environments: tuple[str, ...] = ()
     launch_method: str | None = None
 
     @classmethod
     def chosen(cls, environments: tuple[str, ...], python: str | None, launch_method: str | None) -> Wanted:
-        """What the options of these names say."""
+        """The settings of the options of these names."""
         return cls((*environments, *([f":{python}"] if python else [])), launch_method)
 
 
@@ -99,9 +99,9 @@ def build(project: Project, commits: dict[str, str], work: Path, wanted: Wanted 
     if process.returncode or "python" not in answer:
         reason = answer.get("reason") or "; ".join(filter(None, (build_log.cause(log), build_log.tail(log))))
         side = answer.get("building", "environment")  # which is made before either side is built
-        raise caused_by(side, f"the {side} does not build: {reason} (all of it in {os.path.relpath(log)})")
+        raise caused_by(side, f"the {side} does not build: {reason} (full log: {os.path.relpath(log)})")
     for side in answer["empty"]:
-        raise Failure(f"the {side} installs nothing: its installation puts no file of a package anywhere")
+        raise Failure(f"the {side} installs nothing: its installation contains no file of a package")
     suites = {side: project.in_checkout(project.benchmarks, work / side / "checkout") for side in commits}
     return {
         side: Built(

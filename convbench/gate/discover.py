@@ -1,4 +1,4 @@
-"""What a gate is to measure: the cells of both suites, and which of them have a time at all."""
+"""Finds the cells for a gate to measure, and those that cannot be timed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Reasons = dict[str, dict[str, Reason]]
 
 @dataclass(frozen=True)
 class Suite:
-    """The cells to measure, and what is not.
+    """The cells to measure, and those that are not measured.
 
     listed: (name, reason) of what is not missing. broken: cells that failed before any round. unstable: by benchmark, why its
     cells cannot be told apart. smallest: a cell's smallest change worth reporting if it has one of its own. failure: why
@@ -88,7 +88,7 @@ def discover(
         raise Usage(error.message) from None
     wanted = {*select(known, selection), *select(base.benchmarks, selection)}
     cells: list[TimedCell] = []
-    listed = [(name, "is gone: the suite of the base has it") for name in sorted(own_names - known.keys())]
+    listed = [(name, "is gone: only the suite of the base has it") for name in sorted(own_names - known.keys())]
     for name, found in _by_benchmark(known, {"base": base.benchmarks, "head": head.benchmarks}, work, conf):
         selected = [cell for cell in found if (cell.benchmark, cell.params) in wanted]
         if selected and (reason := _untimed(known[name], name in base.benchmarks)):
@@ -100,14 +100,14 @@ def discover(
         if not cells:
             raise Usage(f"there are fewer cells than shards: none is left for {shard[0]}/{shard[1]}")
     gone = [cell for cell in cells if cell.benchmark not in head.benchmarks]
-    broken: Reasons = {"base": {}, "head": {cell.name: Reason("it cannot be imported any more") for cell in gone}}
+    broken: Reasons = {"base": {}, "head": {cell.name: Reason("it can no longer be imported") for cell in gone}}
     for side in SIDES:
         (work / side / SHARED_FOLDER).mkdir(exist_ok=True)
     caches = {cell.home.name: known[cell.benchmark] for cell in cells if cell.home.name != SHARED_FOLDER}
     reasons, failure = _unread(base.unread, head.unread, selection)
     if not cells and not failure:
         asked = " of that name" if selection != Selection() else ""
-        failure = Failure(f"there is no benchmark{asked} that both sides could be timed on")
+        failure = Failure(f"no benchmark{asked} can be timed on both sides")
     unstable = dict.fromkeys(base.unstable | head.unstable, UNSTABLE)
     return Suite(
         cells,
@@ -129,7 +129,7 @@ def _untimed(benchmark: dict[str, Any], in_base: bool) -> str | None:
 
 
 def _unread(base: dict[str, str], head: dict[str, str], selection: Selection) -> tuple[dict[str, str], Failure | None]:
-    """What is said of modules that the head cannot import, and the failure that the worst is unless cells were selected."""
+    """The reasons of modules that the head cannot import, and the failure that ends the gate unless cells were selected."""
     told = {
         name: f"cannot be imported with the code of {'either side' if name in base else 'the head'}: {reason}"
         for name, reason in head.items()
@@ -226,7 +226,7 @@ def _list(built: Built, label: str) -> Listing:
 
 
 def _listed(built: Built, label: str, seed: int) -> dict[str, Any]:
-    """What worker.py lists where sets and dictionaries have the order of a seed."""
+    """The list by worker.py with the order of sets and dictionaries set by a seed."""
     file = built.folder / f"benchmarks-{label}-{seed}.json"
     if reason := _ask(built, [str(PROGRAM), "list", str(built.suite), str(file)], built.folder, START_TIMEOUT, file, seed):
         raise caused_by(label, f"the suite cannot be listed with the code of the {label}: {reason.words}", reason.trace)
@@ -234,7 +234,7 @@ def _listed(built: Built, label: str, seed: int) -> dict[str, Any]:
 
 
 def with_caches(built: Mapping[str, Built], suite: Suite, programs: Mapping[str, Sequence[str]] | None = None) -> Suite:
-    """The suite with what each setup_cache leaves on both sides. programs: by side, what is run in place of worker.py."""
+    """Run each setup_cache on both sides. programs: by side, what is run in place of worker.py."""
     broken = {
         side: suite.broken.get(side, {}) | _make_caches(built[side], suite, programs[side] if programs else [str(PROGRAM)])
         for side in SIDES
@@ -254,7 +254,7 @@ def _install(built: Built, commit: str = "") -> builds.Install:
 def narrowed(
     built: Mapping[str, Built], suite: Suite, difference: Difference, tell: Callable[[int, int], None] = lambda done, of: None
 ) -> Suite:
-    """The suite without the cells that no difference touches, and with what each setup_cache of the others leaves.
+    """Remove the cells that no difference touches, and run each setup_cache of the others.
 
     Where nothing differs, a benchmark of the head's suite that is new or changed is called once, and measured if that fails.
     tell: is told how many cells have been traced, of how many.
@@ -308,7 +308,7 @@ def _request(cell: TimedCell, side: str) -> trace.Request:
 def _of(
     cell: TimedCell, caches: Mapping[str, dict[str, Any]], facts: Mapping[str, list[trace.Facts]]
 ) -> dict[str, list[trace.Facts]]:
-    """By side, what the processes saw that concern a cell: that of its setup_cache, and last its own."""
+    """By side, the traces that concern a cell: that of its setup_cache, and last its own."""
     cache = caches.get(cell.home.name, {}).get("name")
     return {
         side: [one for one in seen if cache and one.get("cache") == cache]
@@ -318,7 +318,7 @@ def _of(
 
 
 def _make_caches(built: Built, suite: Suite, program: Sequence[str]) -> dict[str, Reason]:
-    """Run each setup_cache that this side has, whatever became of it on the other; by cell, why one failed."""
+    """Run each setup_cache of this side; return by cell why one failed."""
     side = built.folder.name
     sound = [cell for cell in suite.cells if side in cell.places and cell.name not in suite.broken.get(side, {})]
     wanted = {cell.home.name: suite.caches[cell.home.name] for cell in sound if cell.home.name in suite.caches}

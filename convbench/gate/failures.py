@@ -1,4 +1,4 @@
-"""What ends a gate before all verdicts are found: exceptions that carry the exit status, and the statuses themselves."""
+"""Exit statuses of a gate, and exceptions that end it before all verdicts are found."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class HeadBroken(Failure):
 
 
 class Usage(click.ClickException):
-    """A question that cannot be answered as it was put; the gate writes no report."""
+    """Wrong use; the gate writes no report."""
 
     exit_code = USAGE
 

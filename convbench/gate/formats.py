@@ -105,7 +105,7 @@ def _no_proposal(report: Report) -> str:
 
 
 def _beside(row: Row) -> list[str]:
-    """What is remarkable whatever the verdict is."""
+    """Notes of a row that do not depend on its verdict."""
     answer = [f"its answer has {row.answer}"] if row.answer and row.answer.startswith("changed") else []
     return answer + row.notes
 
@@ -124,7 +124,7 @@ def _fields(row: Row) -> list[str]:
 
 
 def _grouped(found: list[Row]) -> dict[str, str]:
-    """What is to be said, and of which cells: a reason that many share is told once."""
+    """Notes with their cells: a reason that many cells share is printed once."""
     names: dict[str, list[str]] = {}
     for row in found:
         for remark in _remarks(row):

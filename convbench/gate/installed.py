@@ -1,4 +1,4 @@
-"""Sides that are installed already: an interpreter's packages, or those in a folder, with nothing to build."""
+"""Sides that are installed already: an interpreter's packages, or those in a folder; nothing is built."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _require_two(found: Mapping[str, dict[str, Any]], source: Path) -> None:
 
 
 def _differences(found: Mapping[str, dict[str, Any]]) -> list[str]:
-    """Pythons and packages that are not alike: "NAME VERSION and VERSION"."""
+    """Versions of Python and packages that differ: "NAME VERSION and VERSION"."""
     base, head = found["base"], found["head"]
     pythons = [f"{base['python']} and {head['python']}"] if base["python"] != head["python"] else []
     packages = []

@@ -1,4 +1,4 @@
-"""What the rounds of a gate say about each cell. Pure: numbers in, verdicts out.
+"""Judges each cell by the rounds of a gate. Pure: numbers in, verdicts out.
 
 The unit is the round, two fresh processes: what differs between two processes of the same code (where memory lies,
 above all) stays for their whole life, so that more samples of one process say nothing new.
@@ -47,7 +47,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Finding:
-    """A cell's estimate and what it allows to say: "regressed", "improved", "same" or "ambiguous"."""
+    """A cell's estimate and its verdict: "regressed", "improved", "same" or "ambiguous"."""
 
     estimate: Estimate
     verdict: str
@@ -86,7 +86,7 @@ def decide(
     confirming: Mapping[str, Sequence[Round]],
     smallest: Mapping[str, float] | None = None,
 ) -> dict[str, Finding]:
-    """What all rounds of a gate say at its end, all cells as one family.
+    """Judge all rounds of a gate at its end, with all cells as one family.
 
     first, confirming: by cell, its first rounds, and those after it came under suspicion. A change
     has to be found by the confirming rounds; what the first alone find is ambiguous.

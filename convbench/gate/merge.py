@@ -1,4 +1,4 @@
-"""Reports of a gate's shards, judged as the one gate that they are parts of."""
+"""Merges the reports of a gate's shards, and judges them as one gate."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _read(file: Path) -> dict[str, Any]:
         with untrusted.understanding(file):
             content = untrusted.read_json(file.resolve())
             if content["schema"] != SCHEMA:
-                raise untrusted.Malformed(f"its schema is {content['schema']}, and {SCHEMA} is read here")
+                raise untrusted.Malformed(f"its schema is {content['schema']}, and this version reads {SCHEMA}")
             missing = {*ALIKE, *NEEDED} - content.keys()
             if missing:
                 raise untrusted.Malformed(f"it has no {', '.join(sorted(missing))}")

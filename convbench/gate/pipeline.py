@@ -30,7 +30,7 @@ from convbench.gate.sample import Sampling
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for.
+    """The options of a gate.
 
     base, head: revisions, None for their defaults; or paths, where the kind is what is installed. budget: seconds, None for
     what the cells need. accept_file: read in place of the head's own file of accepted regressions. json, markdown: where
@@ -62,7 +62,7 @@ def run(project: Project, request: Request, console: Console) -> Report:
     named = resolve.named_file(request.accept_file)
     for path in filter(None, (request.json, request.markdown)):
         if not path.parent.is_dir():
-            raise Usage(f"{path} cannot be written: {path.parent} is no folder")
+            raise Usage(f"{path} cannot be written: {path.parent} is not a folder")
     start = time.monotonic()
     found = empty = Report(
         sides["base"], sides["head"], machine.facts(), settings(request), kind=request.kind, partial=request.partial
@@ -74,7 +74,7 @@ def run(project: Project, request: Request, console: Console) -> Report:
             for found in _reports(project, request, named, empty, console):
                 _write(request, _timed(found, start))
     except (KeyboardInterrupt, interrupts.Interrupted):
-        found = found.failed(Failure("interrupted: what had been measured by then stands above and in the reports"))
+        found = found.failed(Failure("interrupted: the report contains the results so far"))
     except Usage:
         raise
     except click.ClickException as error:  # the lock's has the exit status of other commands
@@ -90,7 +90,7 @@ def run(project: Project, request: Request, console: Console) -> Report:
 
 
 def why(project: Project, request: Request, cell: str, console: Console) -> dict[str, str]:
-    """By the name of each cell that is meant, the difference that touches it; nothing is measured. Raises Failure and Usage.
+    """The difference that touches each selected cell, by its name; nothing is measured. Raises Failure and Usage.
 
     cell: a name, or a glob.
     """
@@ -104,7 +104,7 @@ def why(project: Project, request: Request, cell: str, console: Console) -> dict
         raise Failure("interrupted: what touches the cell is not known yet") from None
     if suite.failure:
         raise suite.failure
-    otherwise = "no difference is looked for: it fails, is not stable, or is there on one side alone"
+    otherwise = "not traced: it fails, is unstable, or exists on one side only"
     found = {one.name: suite.touched.get(one.name, otherwise) for one in suite.cells}
     return found | {one.name: "untouched" for one in suite.untouched}
 
@@ -116,7 +116,7 @@ def _sides(project: Project, request: Request) -> dict[str, str]:
 
 
 def settings(request: Request) -> dict:
-    """What reports say of how it was measured."""
+    """The settings that reports contain."""
     return {
         "smallest": judge.SMALLEST,
         "level": judge.LEVEL,
@@ -214,24 +214,24 @@ def prepare(
             update(description="running setup_cache")
             suite = discover.with_caches(built, suite)
         else:
-            update(description="comparing what is installed")
+            update(description="comparing the installed files")
             difference = discover.differences(built, {} if request.kind is Kind.INSTALLED else sides)
             for side in difference.empty:
-                raise Failure(f"the {side} has nothing installed that a process could load")
+                raise Failure(f"the {side} has installed no module that a process could load")
 
             def tell(done: int, of: int) -> None:
-                update(description=f"what each cell runs: {done} of {of}", completed=done, total=of)
+                update(description=f"tracing each cell: {done} of {of}", completed=done, total=of)
 
-            update(description="what each cell runs")
+            update(description="tracing each cell")
             suite = discover.narrowed(built, suite, difference, tell)
     return built, suite, difference
 
 
 def estimate(sampling: Sampling, work: Path, console: Console) -> None:
-    """Learn what each cell costs, with a bar, and tell what a budget is enough for; the first round tells it without one."""
+    """Estimate the cost of each cell, with a bar, and tell what a budget is enough for; without one the first round does."""
     if sampling.budget is None:
         return
-    with progress.told(console, "one call of each cell", len(sampling.states)) as update:
+    with progress.told(console, "calling each cell once", len(sampling.states)) as update:
         for count, _ in enumerate(sampling.estimate(work), 1):
             update(completed=count)
     console.print(sampling.expectation, highlight=False)

@@ -1,4 +1,4 @@
-"""What a gate has found: a row for each cell, worst first, the exit status and the summary."""
+"""The report of a gate: a row for each cell, worst first, the exit status and the summary."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ MEANING = {
 
 
 class Kind(enum.Enum):
-    """What a gate compares: two commits; a commit and the working tree as it is; what is installed at two places."""
+    """What a gate compares: two commits; a commit and the working tree; two installed builds."""
 
     COMMITS = "commits"
     DIRTY = "uncommitted changes"
@@ -125,7 +125,7 @@ class Report:
     ignored: tuple[str, ...] = ()
 
     def label(self, side: str) -> str:
-        """A side as a reader knows it."""
+        """The readable name of a side."""
         of = self.base if side == "base" else self.head
         if self.kind is Kind.INSTALLED:
             return of
@@ -137,7 +137,7 @@ class Report:
 
     @property
     def exit_status(self) -> int:
-        """The first that applies."""
+        """The exit status: the first that applies."""
         verdicts = {row.verdict for row in self.rows if not row.accepted}
         if "broken" in verdicts or (self.failure and self.failure.exit_code == HEAD_BROKEN):
             return HEAD_BROKEN

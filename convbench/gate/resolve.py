@@ -1,4 +1,4 @@
-"""What a gate's arguments name: the commits of both sides, and the regressions that are accepted."""
+"""Resolves a gate's arguments to the commits of both sides and the accepted regressions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _working_tree(project: Project) -> str:
             return found
     except click.ClickException as error:
         raise Usage(error.message) from None
-    raise Usage("nothing is uncommitted: leave --dirty away to gate the commit that is checked out")
+    raise Usage("there are no uncommitted changes: omit --dirty to gate the checked-out commit")
 
 
 def newest(project: Project, head: str | None) -> str:

@@ -31,7 +31,7 @@ MAX_FAILURES = 2  # rounds in which a cell may fail before it is given up: a nei
 
 @dataclass
 class CellState:
-    """What is known of a cell so far.
+    """The state of a cell so far.
 
     ratios: log of head over base, or both values, a round each; confirming: those of the rounds after it came under
     suspicion, which alone decide. measured: by side, seconds of a call or the value, a round each. verdict: once decided.
@@ -55,7 +55,7 @@ class CellState:
 
     @property
     def decisive(self) -> list[judge.Round]:
-        """The rounds that decide."""
+        """The rounds that decide the verdict."""
         return self.confirming if self.suspected else self.ratios
 
     @property
@@ -69,7 +69,7 @@ class CellState:
         return self.suspected is not None and len(self.confirming) < judge.MIN_ROUNDS
 
     def add(self, found: Sampled) -> None:
-        """Take in what a round has found."""
+        """Add the result of a round."""
         self.rounds += 1
         for side, reason in found.failed.items():
             self.failures[side].append(reason)
@@ -116,7 +116,7 @@ class CellState:
         self.reason, self.trace = f"{where}: {last.words}", last.trace
 
     def judged(self, finding: judge.Finding) -> None:
-        """Take in what the decisive rounds say: a change that the first rounds find has to be confirmed by others."""
+        """Record the judgement of the decisive rounds: a change that the first rounds find has to be confirmed by others."""
         self.finding = finding
         if finding.verdict in ("regressed", "improved") and not self.suspected:
             self.suspected = finding.verdict
@@ -217,11 +217,11 @@ class Sampling:
         return sum(state.verdict is not None for state in self.states.values())
 
     def left(self) -> float:
-        """Seconds left; infinite while nobody knows how long a round takes."""
+        """Seconds left; infinite until the time of a round is known."""
         return math.inf if self.budget is None else self.budget - (time.monotonic() - self.started)
 
     def _is_due(self, state: CellState) -> bool:
-        """Is the cell to be measured? When the time is up, only what is suspected, until it can be judged."""
+        """Whether the cell is to be measured. When the time is up, only suspected cells are, until they can be judged."""
         return state.verdict is None and state.rounds < MAX_ROUNDS and (state.unsure or self.left() > 0)
 
     def _due(self) -> list[CellState]:
@@ -284,7 +284,7 @@ class Sampling:
             else:
                 state.verdict, state.reason = (
                     "not reached",
-                    "the time was up before it had enough rounds: give more with --budget",
+                    "the time was up before it had enough rounds: increase --budget",
                 )
 
 

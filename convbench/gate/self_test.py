@@ -1,4 +1,4 @@
-"""How many false alarms a gate raises on this machine, and what it finds: the head against itself, with slow-downs."""
+"""Measures the false alarms and found slow-downs of gates on this machine: the head compared with itself."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SCHEMA = 1  # of the JSON
 
 @dataclass(frozen=True)
 class Rate:
-    """What a gate said of the cells that were made slower by a share, and of those that were not."""
+    """The verdicts of a gate on cells that were made slower by a share, and on the others."""
 
     share: float
     slowed: Counter
@@ -42,7 +42,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Proportion:
-    """So many of all, as a share with its 95 % interval, or None where there is none at all."""
+    """A count of a total, as a share with its 95 % interval; None if the total is zero."""
 
     count: int
     of: int
@@ -61,7 +61,7 @@ class Proportion:
 
 
 def run(project: Project, request: pipeline.Request, repeats: int, console: Console) -> list[Rate]:
-    """So many times one gate for each of SLOWER, in which half of the cells are made slower; prints each rate.
+    """Run several gates for each of SLOWER, in which half of the cells are made slower; print each rate.
 
     Raises Usage for a wrong question, and Failure where not all of the gates come to their end.
     """
@@ -82,7 +82,7 @@ def run(project: Project, request: pipeline.Request, repeats: int, console: Cons
                     content = json.dumps(document(head, pipeline.settings(request), rates), indent=1)
                     formats.write(request.json, content + "\n")
     except (KeyboardInterrupt, interrupts.Interrupted):
-        found = f"the rates of {len(rates)} of {len(shares)} gates stand above" if rates else "no gate had been finished"
+        found = f"see above for the rates of {len(rates)} of {len(shares)} gates" if rates else "no gate was finished"
         raise Failure(f"interrupted: {found}") from None
     return rates
 
@@ -176,7 +176,7 @@ def show(rates: Sequence[Rate], console: Console) -> None:
     for label, counts in groups:
         if counts:
             grid.add_row(label, str(counts.total()), *(str(counts[verdict]) for verdict in verdicts))
-    console.print(f"{machine.name()}: the head against itself, smallest change {judge.SMALLEST:.1%}", highlight=False)
+    console.print(f"{machine.name()}: head compared with itself, smallest change {judge.SMALLEST:.1%}", highlight=False)
     console.print(grid)
     for line in _summary(rates):
         console.print(line, highlight=False, soft_wrap=True)
@@ -189,10 +189,10 @@ def _summary(rates: Sequence[Rate]) -> list[str]:
     if share := smallest_found(rates):
         return [*lines, f"{here} {FOUND_SHARE:.0%} or more of slow-downs of {share:.0%} and up"]
     if found(rates, max(SLOWER)).of < MIN_SLOWED:
-        few = f"fewer than {MIN_SLOWED} slow-downs of {max(SLOWER):.0%} do not tell what a gate here finds"
-        return [*lines, f"{few}: repeat them, as --self-test {MIN_SLOWED}"]
+        few = f"fewer than {MIN_SLOWED} slow-downs of {max(SLOWER):.0%} are not enough to tell what a gate here finds"
+        return [*lines, f"{few}: repeat them with --self-test {MIN_SLOWED}"]
     missed = f"{here} less than {FOUND_SHARE:.0%} of slow-downs of {max(SLOWER):.0%}"
-    return [*lines, f"{missed}: give it more time with --budget, or fewer cells with --bench"]
+    return [*lines, f"{missed}: increase --budget, or select fewer cells with --bench"]
 
 
 def exit_status(rates: Sequence[Rate]) -> int:

@@ -1,4 +1,4 @@
-"""Workers: two live processes, one of base and one of head, which are told in turn what to do and may end at any time."""
+"""The two processes of a round, one of base and one of head, which run in turn and may end at any time."""
 
 from __future__ import annotations
 
@@ -59,25 +59,25 @@ class TimedCell:
 
     @property
     def name(self) -> str:
-        """As `--bench` has it: name(parameters)."""
+        """The cell's name for `--bench`: name(parameters)."""
         return spelling((self.benchmark, self.params))
 
     def id(self, side: str) -> str:
-        """As asv_runner has it on a side."""
+        """The cell's name for asv_runner on a side."""
         return f"{self.benchmark}-{self.places[side]}" if self.params else self.benchmark
 
     def folder(self, side: str) -> Path:
-        """Where it runs on a side."""
+        """The folder in which it runs on a side."""
         return self.home.parent / side / self.home.name
 
 
 class Lost(Exception):
-    """A worker that gave no answer; says what became of it."""
+    """A worker gave no answer; the text says why."""
 
 
 @dataclass
 class Sampled:
-    """What one round found of a cell.
+    """The result of one round of a cell.
 
     By side, measured: seconds of a call, a list of blocks; or one value. answers: the array that the benchmark returned, if
     it is one. failed, skipped: why it was not sampled. notes: what a reader of the times has to know.
@@ -157,7 +157,7 @@ class Worker:
         words = f": {lines[-1][:300]}" if lines else ""
         code = self._process.returncode
         if code is not None and code < 0:
-            cause = ", perhaps for want of memory" if code == -signal.SIGKILL else ""
+            cause = ", probably out of memory" if code == -signal.SIGKILL else ""
             return f"its process was killed by {signal.Signals(-code).name}{cause}{words}"
         return f"its process ended with status {code}{words}"
 
@@ -293,7 +293,7 @@ class Workers:
         while not self._blocks(cell, units, count, found):
             units *= 2
             if units * wall > MAX_STANDING_SECONDS:
-                found.failed = dict.fromkeys(SIDES, Reason("its clock says 0 seconds again and again"))
+                found.failed = dict.fromkeys(SIDES, Reason("its timer repeatedly returned 0 seconds"))
                 return
 
     def _blocks(self, cell: TimedCell, units: int, count: int, found: Sampled) -> bool:
@@ -337,8 +337,8 @@ def _plan(cell: TimedCell, ready: Mapping[str, dict[str, Any]]) -> tuple[int, in
 
 
 def _notes(answer: dict[str, Any], cores: int) -> list[str]:
-    """What a worker says of its threads that is not as it was asked."""
+    """Notes on a worker whose threads differ from those requested."""
     notes = [f"{pool} has {n} threads on {cores} cores" for pool, n in answer["threads"].items() if n != cores]
     if answer["cores"] not in (None, cores):
-        notes.append(f"it moved itself to {answer['cores']} cores")
+        notes.append(f"it changed its own CPU affinity to {answer['cores']} cores")
     return notes + [SHARED] * answer["shared"]

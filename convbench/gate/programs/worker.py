@@ -222,7 +222,7 @@ def _ended(status):
     words = f": {printed.splitlines()[-1][:300]}" if printed else ""
     if status >= 0:
         return f"its process ended with status {status}{words}"
-    cause = ", perhaps for want of memory" if -status == signal.SIGKILL else ""
+    cause = ", probably out of memory" if -status == signal.SIGKILL else ""
     return f"its process was killed by {signal.Signals(-status).name}{cause}{words}"
 
 
@@ -282,7 +282,7 @@ def _cell(suite, channel, request):
             _await_turn(channel)
             value = benchmark.do_run()
             if not isinstance(value, numbers.Real) or not math.isfinite(value):
-                raise ValueError(f"its value is no finite number: {value!r:.200}")
+                raise ValueError(f"its value is not a finite number: {value!r:.200}")
             return {"value": float(value)}
         benchmark.do_run()
     except SkipNotImplemented as skip:
@@ -309,7 +309,7 @@ class Block:
         number, timeit = self.number, self.timer.timeit
         seconds = sum(timeit(number) for _ in range(units)) if number else timeit(units)
         if not (math.isfinite(seconds) and seconds >= 0):
-            raise ValueError(f"its clock says {seconds} seconds")
+            raise ValueError(f"its timer returned {seconds} seconds")
         if self.slower:  # a slow-down on purpose, to see whether it is found
             start = time.perf_counter()
             while time.perf_counter() - start < seconds * self.slower:
@@ -329,7 +329,7 @@ def _sample(channel, block, warm, answer, shared):
         if time.perf_counter() - start >= warm and calls > 1 and seconds > 0:
             break
         if not seconds and wall > MAX_STANDING_SECONDS:
-            raise ValueError(f"its clock stands still: it says 0 seconds for {calls * max(1, block.number)} calls")
+            raise ValueError(f"its timer does not advance: 0 seconds for {calls * max(1, block.number)} calls")
         # The first call may have compiled something: it says nothing of the next.
         more = 10 * units if not seconds else min(10 * units, int(warm / 2 / max(wall / units, 1e-9)))
         units = 1 if calls == 1 else max(units + 1, more)

@@ -1,4 +1,4 @@
-"""The range in which is searched: named, or by the stored results; all that is refused before anything is built."""
+"""The range of a bisection: given, or from stored results; and what is refused before anything is built."""
 
 import contextlib
 
@@ -95,4 +95,4 @@ def test_stored_results_without_a_step(stored):
 
 
 def test_a_cell_that_no_result_has(stored):
-    assert "(no series of box passes these filters): name GOOD" in refused(stored.folder, "speed.time_nothing")
+    assert "(no series of box matches these filters): name GOOD" in refused(stored.folder, "speed.time_nothing")

@@ -1,4 +1,4 @@
-"""Bisections with real workers: what is built and measured, what is said at the end, and what a stopped one keeps."""
+"""Bisections with real workers: the commits built and measured, the answer, and what an interrupted one keeps."""
 
 import json
 import re
@@ -115,7 +115,7 @@ def test_a_stopped_one_goes_on(tmp_path, builds):
     builds.after = lambda: signal.raise_signal(signal.SIGINT) if len(builds.commits) == 5 else None
     done = bisect(made, CELL, made.hashes[0])
     assert done.returncode == 4
-    assert done.stderr == "Error: interrupted: the same command goes on where it stopped\n"
+    assert done.stderr == "Error: interrupted: the same command resumes where it stopped\n"
     first = done.stdout.splitlines()
     assert len(first) == 4
     assert first[0] == f"GOOD {named(made, 0)}, BAD {named(made, 5)}, 5 commits after GOOD"
@@ -158,7 +158,7 @@ def test_a_cell_that_the_suite_lacks(tmp_path, builds):
     made = project(tmp_path / "project", 2, 1)
     done = bisect(made, "b.time_nothing", made.hashes[0])
     assert done.returncode == 2
-    assert done.stderr.startswith("Error: no cell is called b.time_nothing: name one as convbench gate's reports do")
+    assert done.stderr.startswith("Error: no cell is called b.time_nothing: use a name from convbench gate's reports")
 
 
 # Without workers
@@ -170,7 +170,7 @@ DOUBTFUL = Measured("ambiguous", 1.7, 1.2, 2.4)
 
 @pytest.fixture
 def told(tmp_path, builds, monkeypatch):
-    """A bisection of five commits, of which measurements say what is given by place, the last fast one's at the end."""
+    """A bisection of five commits with given verdicts by place, the last fast one's at the end."""
     made = project(tmp_path / "project", 5, 3)
 
     def run(said, last=SLOW_ONE):

@@ -1,4 +1,4 @@
-"""Two installations are compared by what a process can load of them."""
+"""Two installations are compared by the files that a process can load."""
 
 import shutil
 import subprocess
@@ -63,7 +63,7 @@ NAMED = {
 @pytest.mark.parametrize("more", [False, True])
 @pytest.mark.parametrize("case", NAMED)
 def test_the_commit_that_a_file_names_is_ignored_and_the_file_is_named(compared, case, more):
-    """Not so where the file differs in more."""
+    """A file that differs in more than the commit is not ignored."""
     texts = [text.format(COMMITS[side]) for side, text in zip(COMMITS, NAMED[case], strict=True)]
     found = compared({"p/_version.py": texts[0]}, {"p/_version.py": texts[1] + "\nX = 2" * more})
     assert found.is_none is not more

@@ -60,7 +60,7 @@ def python(tmp_path_factory):
 
 @pytest.fixture
 def why(tmp_path, python):
-    """By the last word of a benchmark's name, what touches it."""
+    """The difference that touches a benchmark, by the last word of its name."""
 
     def ask(changed, *arguments, cell="*"):
         made = Sample(tmp_path / "project")
@@ -113,4 +113,4 @@ def test_one_cell_is_asked_for(why):
 def test_it_measures_nothing(tmp_path):
     made = Sample(tmp_path / "project")
     made.commit({"benchmarks/b.py": SUITE})
-    assert "--why measures nothing" in sentence(inside(made.folder, "gate", "--why", "*", "--all"))
+    assert "--why cannot be combined" in sentence(inside(made.folder, "gate", "--why", "*", "--all"))

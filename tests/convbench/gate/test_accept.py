@@ -1,4 +1,4 @@
-"""What is accepted: files of acceptances, which cells they fit, and which of them count."""
+"""Accepted regressions: their files, the cells they match, and which of them count."""
 
 import os
 
@@ -38,7 +38,7 @@ def test_no_file(tmp_path):
 
 @pytest.mark.parametrize("kind", ["a folder", "a device", "a pipe"])
 def test_what_is_no_file(tmp_path, kind):
-    """A commit may have a folder or a link there; a read of /dev/zero or of a pipe would not end."""
+    """A commit may contain a folder or a link under that name; reading /dev/zero or a pipe would not end."""
     path = tmp_path / accept.FILE
     if kind == "a folder":
         path.mkdir()

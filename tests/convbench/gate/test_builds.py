@@ -57,7 +57,7 @@ def gate(sample):
 
 @pytest.fixture(scope="module")
 def unbuilt(gate):
-    """By side, a gate in which it does not build. The environment is made by then."""
+    """A gate for each side in which that side does not build, although the environment exists."""
     return {"base": gate("no build", "base"), "head": gate("base", "no build")}
 
 
@@ -75,16 +75,16 @@ def test_a_side_that_does_not_build(unbuilt, side, status):
 @pytest.mark.slow
 @pytest.mark.parametrize("sides", [pytest.param(("nothing", "base"), marks=pytest.mark.proof), ("base", "nothing")])
 def test_a_side_that_installs_nothing(gate, unbuilt, sides):
-    """asv's environment has the other one's files, which both would load."""
+    """asv's environment contains the other side's files, which both would load."""
     done, report = gate(*sides)
     assert done.returncode == 4
     side = ("base", "head")[sides.index("nothing")]
-    assert report["error"] == f"the {side} installs nothing: its installation puts no file of a package anywhere"
+    assert report["error"] == f"the {side} installs nothing: its installation contains no file of a package"
 
 
 @pytest.fixture(scope="module")
 def full_disk(sample, unbuilt):
-    """What a gate printed whose disk fills while it builds: files may not grow beyond so many bytes."""
+    """The output of a gate whose disk fills while it builds; a limit on file sizes stands for the disk."""
 
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))

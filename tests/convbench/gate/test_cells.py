@@ -64,7 +64,7 @@ class Sort:
 
 
 def test_parameters_from_the_package_are_matched_by_name(gate):
-    """One more in front, and one fewer at the end: neither turns another into something else."""
+    """A parameter added in front or removed at the end does not change the match of the others."""
     report, _ = gate(
         "REGISTRY = {'heap': 100, 'merge': 300, 'old': 900}",
         "REGISTRY = {'bubble': 900, 'heap': 100, 'merge': 900}",
@@ -88,7 +88,7 @@ def test_parameters_in_the_order_of_a_set_are_not_judged(gate):
 
 
 def test_parameters_that_show_an_address_are_matched_without_it(gate):
-    """Those that then look alike pair by order."""
+    """Parameters that are then alike are paired by order."""
     report, said = gate(
         "CALLS = [(lambda: spin(100),), (lambda: spin(200),)]",
         "CALLS = [(lambda: spin(100),), (lambda: spin(600),)]",
@@ -103,7 +103,7 @@ def test_parameters_that_show_an_address_are_matched_without_it(gate):
 
 
 def test_parameters_that_change_with_the_process_are_not_timed_under_another_name(gate, monkeypatch):
-    """The two listings agree, and the worker prepares something else."""
+    """The two lists agree, but the worker prepares other parameters."""
     report, _ = gate(
         "",
         "",
@@ -249,7 +249,7 @@ def test_a_short_budget_is_enough_for_some_cells_and_the_others_are_not_reached(
     assert report["exit_status"] == status
     (first,) = [line for line in said.splitlines() if line.startswith("base ")]
     assert first.endswith(f"not reached: {counts['not reached']} of 20 cells")
-    assert "give more with --budget" in said
+    assert "increase --budget" in said
     assert re.search(r"^20 cells, about \d+ .*; --budget reaches about \d+ of them$", said, re.MULTILINE)
 
 
@@ -281,7 +281,7 @@ def test_a_suite_that_ends_its_process_is_told(gate):
 
 
 def test_a_coarse_clock_gets_more_calls(gate):
-    """Which says 0 for most calls: its ticks are of 10 ms."""
+    """A clock with ticks of 10 ms reads 0 for most calls."""
     suite = "import time\nimport sample\n\n\ndef time_it():\n    sample.spin(sample.LONG)\n\n\n"
     suite += "time_it.timer = staticmethod(lambda: int(time.perf_counter() * 100) / 100)\ntime_it.sample_time = 0.002\n"
     report, said = gate("LONG = 200", "LONG = 600", suite)
@@ -293,4 +293,4 @@ def test_a_clock_that_stands_still_is_named(gate, monkeypatch):
     monkeypatch.setattr(sampling, "MAX_FAILURES", 1)
     report, said = gate("", "", "def time_it():\n    pass\n\n\ntime_it.timer = staticmethod(lambda: 1.0)\n")
     assert verdicts(report) == {"b.time_it": "not measured"}
-    assert "its clock stands still: it says 0 seconds for" in said
+    assert "its timer does not advance: 0 seconds for" in said

@@ -1,4 +1,4 @@
-"""In which environment a gate measures, and what it says where none can be made. Nothing is built here."""
+"""The environment in which a gate measures, and the errors if none can be made. Nothing is built here."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ from convbench.gate.failures import Usage
 
 
 def refused(folder, *wanted, **settings):
-    """What a build of a project with these settings is refused with."""
+    """The error of a build of a project with these settings."""
     made = Sample(folder / "project")
     conf = json.loads((made.folder / "asv.conf.json").read_text())
     made.commit({"asv.conf.json": json.dumps(conf | settings), "sample/__init__.py": ""})
@@ -43,7 +43,7 @@ def refused(folder, *wanted, **settings):
         ([], {"environment_type": "uv"}, "environments of uv need uv, which is not installed"),
         (["rattler:3.11"], {}, "environments of rattler need the package py-rattler beside asv, which is not installed"),
         ([], {"environment_type": "mamba"}, "asv knows no environments of mamba: choose one of virtualenv with "),
-        ([], {"environment_type": "existing"}, "existing environments install nothing, so that both sides would be the same"),
+        ([], {"environment_type": "existing"}, "existing environments install nothing, so both sides would be the same"),
         (["existing:same"], {}, "existing environments install nothing"),
         (
             [],
@@ -62,7 +62,7 @@ def test_where_there_is_none_one_sentence_says_what_to_do(tmp_path, monkeypatch,
 
 @pytest.fixture
 def tools(tmp_path, monkeypatch):
-    """By kind of environment, what puts its tool where asv looks for it."""
+    """Functions that install each environment type's tool where asv looks for it."""
     (folder := tmp_path / "tools").mkdir()
 
     def installed_uv():

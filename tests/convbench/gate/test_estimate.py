@@ -1,4 +1,4 @@
-"""What a gate expects to take, after one call of each cell: no process runs, and the clock is the test's."""
+"""A gate's estimate of its duration, after calling each cell once: no process runs, and the clock is the test's."""
 
 from collections import Counter
 from pathlib import Path
@@ -63,7 +63,7 @@ def test_the_time_of_all_cells_is_told(sampling):
 
 @pytest.mark.parametrize(("budget", "reached"), [(500.0, "all"), (200.0, "about 16"), (1.0, "about 1")])
 def test_how_many_cells_the_budget_reaches(sampling, budget, reached):
-    """Of cells that cost from 0.1 to 5.9 seconds a round; a tenth of the budget is for the estimate."""
+    """The cells cost from 0.1 to 5.9 seconds a round; a tenth of the budget is for the estimate."""
     run, order = sampling({f"c{i}": 0.1 + 0.2 * i for i in range(30)}, budget)
     said = estimated(run)
     assert said.startswith("30 cells, about ")

@@ -1,4 +1,4 @@
-"""Gates between commits with real workers: what they measure, what they say of it and their exit status."""
+"""Gates between commits with real workers: their measurements, reports and exit statuses."""
 
 import contextlib
 import math
@@ -139,7 +139,7 @@ def breaking(gate):
         ("Faults.time_hangs", "gave no answer within 3 seconds"),
         ("Faults.time_dies", "killed by SIGKILL"),
         ("Given.time_given(20)", "it is skipped, and on the base it is not"),
-        ("time_gone", "cannot be imported any more"),
+        ("time_gone", "can no longer be imported"),
     ],
 )
 def test_what_a_head_breaks(breaking, cell, words):
@@ -161,7 +161,7 @@ def test_what_works_beside_it_is_measured(breaking):
 
 @pytest.mark.slow
 def test_a_benchmark_file_that_cannot_be_imported(gate):
-    """One that the head alone cannot import fails where nothing was asked for by name; one that neither side can is told."""
+    """The gate fails if only the head cannot import it, unless cells are selected; if neither can, the report says so."""
     done, report = gate("base", "without", "--budget", "0.01")
     assert report["exit_status"] == 3
     assert report["error"].startswith("benchmarks.gone cannot be imported with the code of the head: ImportError: ")
@@ -184,7 +184,7 @@ def test_what_fails_on_both_sides(gate):
 
 @pytest.fixture(scope="module")
 def slower(gate):
-    """In place of the rounds of a gate: those of one whose head is slower, which are measured once."""
+    """Replace the rounds of a gate by those of a gate with a slower head, which are measured once."""
     measured, rounds = [], pipeline.rounds
 
     def record(sampling, *where):
@@ -245,7 +245,7 @@ def test_a_dirty_tree_and_a_head_that_is_named(sample, python):
 def test_no_benchmark_of_that_name(gate):
     done, report = gate("base", "twin", "--bench", "nothing")
     assert done.returncode == 4
-    assert report["error"] == "there is no benchmark of that name that both sides could be timed on"
+    assert report["error"] == "no benchmark of that name can be timed on both sides"
     assert done.stdout.splitlines().count(report["error"]) == 1
 
 

@@ -65,7 +65,7 @@ def active(tmp_path, monkeypatch):
 
 
 def sites(folder, *codes):
-    """Folders of packages as spin has them, of unlike lengths, each with its code."""
+    """Folders of packages as spin makes them, with paths of different lengths, each with its code."""
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     found = [
         folder / ("build" + "-long" * number) / "usr" / "lib" / version / "site-packages" for number, _ in enumerate(codes)
@@ -145,7 +145,7 @@ def test_what_cannot_be_compared(gate, tmp_path, active):
 
 
 def test_editable_installs_of_one_tree(gate, tmp_path):
-    """Both environments import what the working tree has, whatever was to be compared."""
+    """Both environments import the working tree, so there is nothing to compare."""
     tree = tmp_path / "tree"
     install(tree, CODE)
     pythons = [interpreter(tmp_path / name) for name in ("one", "two")]
@@ -164,7 +164,7 @@ def test_one_side_alone(project):
 
 
 def test_the_probe_names_what_a_distribution_brings(tmp_path, monkeypatch, capsys):
-    """A project's modules may be called other than the project; an editable one says where it is."""
+    """The modules may have other names than the project; an editable install gives its location."""
     install(tmp_path, "", name="skthing")
     record = (tmp_path / "skthing-1.0.dist-info").rename(tmp_path / "scikit_thing-1.0.dist-info")
     (record / "METADATA").write_text(METADATA.format("scikit-thing", "1.0"))

@@ -1,4 +1,4 @@
-"""What rounds say about a cell, and how often it is wrong: numbers in, verdicts out, nothing measured."""
+"""The verdicts on rounds, and how often they are wrong: numbers in, verdicts out, nothing measured."""
 
 import functools
 import math
@@ -196,7 +196,7 @@ def test_a_slow_down_of_ten_percent_is_found(many):
 
 
 class Drawn:
-    """In the place of Workers: rounds of known truth, which take the time that they would."""
+    """Replaces Workers: rounds of known truth, which advance the clock as real ones would."""
 
     def __init__(self, noise, changes, clock):
         self.noise, self.changes, self.clock = noise, changes, clock

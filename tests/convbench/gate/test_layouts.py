@@ -1,4 +1,4 @@
-"""Where a configuration, its suite and its repository lie, and which commit a head is compared with."""
+"""Locations of a configuration, its suite and its repository, and the commit that a head is compared with."""
 
 import json
 import subprocess
@@ -27,7 +27,7 @@ def write(path, text):
 
 
 class Laid:
-    """A repository whose suite and configuration lie in a folder, and the commit before the package became slower."""
+    """A repository with suite and configuration in a folder, and the commit before the package became slower."""
 
     def __init__(self, top, folder=".", **settings):
         self.top, self.folder = top, top / folder
@@ -229,7 +229,7 @@ def test_the_configuration_is_found_here_above_and_in_the_repository(tmp_path, m
     for folder in (laid.folder, laid.folder / "benchmarks", laid.top, laid.top / "sample"):
         monkeypatch.chdir(folder)
         assert project.find().root == laid.folder
-    write(laid.top / ".venv" / "asv" / "asv.conf.json", "{}")  # asv's own template, which nobody has committed
+    write(laid.top / ".venv" / "asv" / "asv.conf.json", "{}")  # asv's own template, not committed
     assert project.find().root == laid.folder
 
 

@@ -1,4 +1,4 @@
-"""Shards of a gate, judged as the one gate that they are parts of."""
+"""Shards of a gate are judged as one gate."""
 
 import json
 import random

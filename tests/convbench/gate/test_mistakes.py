@@ -17,7 +17,7 @@ def project(tmp_path):
 
 
 def mistake(folder, *arguments):
-    """The sentence of a call that is refused."""
+    """The error of a refused call."""
     done = inside(folder, "gate", *map(str, arguments))
     assert done.returncode == 2, done.stdout + done.stderr
     lines = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
@@ -108,7 +108,7 @@ def test_a_report_in_no_folder(project, option):
     project.commit({"sample/__init__.py": "changed = True"})
     said = mistake(project.folder, "HEAD~1", option, project.folder / "nowhere" / "report")
     assert "cannot be written" in said
-    assert "nowhere is no folder" in said
+    assert "nowhere is not a folder" in said
 
 
 @pytest.mark.parametrize("options", [["--budget", "0"], ["--budget", "-1"], ["--budget", "x"], ["--bench", "("], ["--jsn"]])

@@ -1,4 +1,4 @@
-"""What a gate comes to and how it is told: findings in, words out, nothing measured."""
+"""The outcome of a gate and its reports: findings in, words out, nothing measured."""
 
 import json
 import math
@@ -86,7 +86,7 @@ def state(name="a.time_a", params=(), verdict=None, **more):
 
 
 def measured(verdict, ratio, name, **more):
-    """A cell of 7 rounds in which the head took so many times as long."""
+    """A cell of 7 rounds with a given ratio of the head to the base."""
     values = [math.log(ratio)] * 7
     finding = judge.judge({"": values})[""]
     seconds = {"base": [1e-3] * 7, "head": [ratio * 1e-3] * 7}
@@ -120,7 +120,7 @@ def test_a_row_holds_what_was_measured():
 
 
 def test_only_the_rounds_that_confirm_decide():
-    """The first of a suspected cell are told, and its times are not theirs."""
+    """The first rounds of a suspected cell are in the report, but its times are not theirs."""
     suspected = measured("regressed", 1.5, "a.time_a", suspected="regressed")
     suspected.confirming = [math.log(1.2)] * 6
     suspected.measured = {"base": [5.0] * 7 + [1.0] * 6, "head": [5.0] * 7 + [1.2] * 6}
@@ -182,7 +182,7 @@ def test_the_markdown_is_as_it_was():
 
 
 def test_markdown_says_nothing_of_its_own():
-    """What names and reasons hold is neither HTML nor a table nor a call of somebody, outside of code."""
+    """Outside of code, names and reasons produce no HTML, no table and no mention of a user."""
     text = formats.as_markdown(EVERYTHING)
     prose = "".join(part for block in text.split("```")[::2] for part in block.split("`")[::2])
     prose = re.sub(r"&#\d+;", "", prose)
@@ -286,7 +286,7 @@ def test_the_json_has_all_the_fields():
 
 
 def test_the_schema_knows_what_a_report_has():
-    """And takes no other: a change of reports is one of the schema, and of its version."""
+    """It allows nothing else: a change of reports is a change of the schema and of its version."""
     VALIDATOR.check_schema(SCHEMA)
     cell = SCHEMA["$defs"]["cell"]
     assert SCHEMA["properties"]["schema"] == {"const": report.SCHEMA}

@@ -1,4 +1,4 @@
-"""What a self-test makes of its gates: the rates with their intervals, as text and as JSON, and what calls it refuses."""
+"""The result of a self-test: the rates with their intervals, as text and as JSON, and what calls it refuses."""
 
 import io
 import json
@@ -79,15 +79,13 @@ def test_the_smallest_slow_down_that_is_found_and_all_larger_ones(found, smalles
     if smallest:
         assert last == f"in 60 s, a gate here finds 90% or more of slow-downs of {smallest:.0%} and up"
     else:
-        assert last.startswith(
-            "in 60 s, a gate here finds less than 90% of slow-downs of 25%: give it more time with --budget"
-        )
+        assert last.startswith("in 60 s, a gate here finds less than 90% of slow-downs of 25%: increase --budget")
 
 
 def test_few_slow_downs_say_nothing(monkeypatch):
     rates = [rate(0.0, unchanged={"same": 9}), *(rate(share, {"regressed": 9}) for share in (0.05, 0.10, 0.25))]
     assert self_test.smallest_found(rates) is None
-    last = "fewer than 10 slow-downs of 25% do not tell what a gate here finds: repeat them, as --self-test 10"
+    last = "fewer than 10 slow-downs of 25% are not enough to tell what a gate here finds: repeat them with --self-test 10"
     assert shown(rates, monkeypatch).splitlines()[-1] == last
 
 

@@ -29,7 +29,7 @@ def command(python):
 
 @pytest.fixture
 def started(sample, command, tmp_path):
-    """Starts a gate, and waits until what it prints, or a file, is as it should be."""
+    """Starts a gate, and waits for a condition on its output or on a file."""
     out, processes = tmp_path / "out", []
 
     def start(is_ready, *arguments):
@@ -76,7 +76,7 @@ def test_stopped(sample, started, tmp_path, number):
 
 @pytest.mark.slow
 def test_stopped_before_the_first_round_has_ended(sample, started, tmp_path):
-    """What was listed is in the report."""
+    """The report lists the cells."""
     file, out, pair = tmp_path / "report.json", tmp_path / "out", [sample.commits[name] for name in ("base", "twin")]
     process = started(lambda: "cells, about" in out.read_text(), *pair, "--bench", "Unsteady|time_plain", "--json", file)
     process.send_signal(signal.SIGINT)
@@ -97,7 +97,7 @@ def test_a_self_test_that_is_stopped(sample, started, tmp_path):
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 4
     said = out.read_text()
-    assert said.count("Error: interrupted: the rates of 1 of 4 gates stand above\n") == 1, said
+    assert said.count("Error: interrupted: see above for the rates of 1 of 4 gates\n") == 1, said
     assert "Traceback" not in said
     assert left_behind(sample.folder) == []
 

@@ -84,7 +84,7 @@ HEAD = "MEGABYTES, LENGTH, LOSS, FAULTS, NAN = 24, 1020, -2.5, 1, float('nan')\n
 
 @pytest.fixture(scope="module")
 def gated(tmp_path_factory):
-    """What a gate of two such commits printed, and its report."""
+    """The output of a gate of two such commits, and its report."""
     folder = tmp_path_factory.mktemp("values")
     python = interpreter(folder / "python")
     (packages,) = (folder / "python").glob("lib/python*/site-packages")
@@ -125,7 +125,7 @@ def test_values_have_verdicts(gated):
     assert size["values"] == {kind: [[1000, 1020]] * judge.MIN_ROUNDS for kind in ("first", "confirming")}
     assert memory["after"] - memory["before"] == pytest.approx(4 << 20, rel=0.2)
     assert found["track_faults"]["ratio"] is None
-    assert found["track_nan"]["reason"].endswith("its value is no finite number: nan")
+    assert found["track_nan"]["reason"].endswith("its value is not a finite number: nan")
     assert re.search(r"^regressed +b\.track_size +1000 files +1020 files +1\.020 ", said, re.MULTILINE)
     assert re.search(r"^regressed +b\.peakmem_array .* MiB .* MiB ", said, re.MULTILINE)
 
@@ -164,7 +164,7 @@ def test_values_and_times_are_judged_beside_each_other():
 
 @pytest.mark.parametrize("noise", [lambda g: g.normal(100, 3), lambda g: g.choice([100, 130]), lambda g: g.integers(0, 5)])
 def test_noisy_values_of_identical_commits_are_hardly_ever_changed(noise):
-    """First found, and then confirmed in the same direction or not at all."""
+    """A change is found first, and must then be confirmed in the same direction."""
     generator = np.random.default_rng(0)
     changed = 0
     for _ in range(1000):
