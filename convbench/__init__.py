@@ -1,1 +1,1 @@
-"""Reads what the suite wrote, and says what it means."""
+"""Reads asv's results and reports on them: tables, comparisons, history, the gate."""

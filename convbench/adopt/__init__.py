@@ -1,1 +1,1 @@
-"""What other projects take on: the action's own part, and the workflows that use it."""
+"""The GitHub action for other projects, and the workflows that use it."""

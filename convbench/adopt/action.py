@@ -1,4 +1,4 @@
-"""What action.yml does in Python.
+"""The Python steps of action.yml.
 
 python -I -m convbench.adopt.action facts|build CONFIGURATION ENVIRONMENT [COMMIT], in a folder of the checkout; "" stands for
 the configuration that is found there, and for the environment that it names.
@@ -18,7 +18,7 @@ from convbench.gate import accept
 
 @click.group()
 def main() -> None:
-    """The steps of action.yml."""
+    """Run one step of action.yml."""
 
 
 @main.command()

@@ -1,4 +1,4 @@
-"""The two workflows by which another project takes on the gate, written into its checkout."""
+"""Writes the two workflows of the gate into another project's checkout."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def write(project: Project, config: Path | None, action: str) -> list[Path]:
     config: the configuration, if given.
     """
     if not ACTION.fullmatch(action):
-        raise click.UsageError(f"{action!r} is not the place of an action, as OWNER/convbench@COMMIT")
+        raise click.UsageError(f"{action!r} is not the location of an action, such as OWNER/convbench@COMMIT")
     if not git.holds(project.root):
-        raise click.ClickException(f"{project.root} is in no git repository, and a pull request is of one: git init")
+        raise click.ClickException(f"{project.root} is not in a git repository: run git init")
     top = Path(project.suite_git("rev-parse", "--show-toplevel"))
     if project.is_mirror or Path(project.git("rev-parse", "--show-toplevel")) != top:
         raise click.ClickException(
@@ -55,9 +55,7 @@ def write(project: Project, config: Path | None, action: str) -> list[Path]:
         lines = [f"          {name}: {json.dumps(value)}\n" for name, value in inputs.items()]
         texts[folder / "gate.yml"] += "        with:\n" + "".join(lines)
     if there := [path for path in texts if path.exists() or path.is_symlink()]:
-        raise click.ClickException(
-            f"{there[0].relative_to(top)} is there already and is not replaced: move it away or edit it"
-        )
+        raise click.ClickException(f"{there[0].relative_to(top)} exists and is not replaced: move it away or edit it")
     folder.mkdir(parents=True, exist_ok=True)
     for path, text in texts.items():
         path.write_text(text, encoding="utf-8")
@@ -78,7 +76,7 @@ def _branch(project: Project) -> str:
 
 
 def _inputs(project: Project, config: Path | None) -> dict[str, str]:
-    """What the action has to be told of a suite, beyond its defaults."""
+    """The action's inputs for a suite, beyond its defaults."""
     found = {} if config is None else {"config": str(config)}
     kind = project.conf.environment_type or "virtualenv"
     chosen = kind if kind in READY else READY[0]

@@ -1,4 +1,4 @@
-"""What the log of asv or of a build says about its cause."""
+"""Finds the cause of a failure in the log of asv or of a build."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ PINNED = "Could not find a version that satisfies"
 CAUSES = {
     "Unknown compiler(s)": "no C compiler was found, and the Cython kernels need one: install gcc or clang",
     "No space left on device": "the disk is full",
-    "File too large": "no file may grow as large here as one of asv's has to",
+    "File too large": "the limit on file sizes (ulimit -f) is too low for asv's files",
     "Killed signal terminated program": "the compiler was killed, probably out of memory",
-    PINNED: "asv.conf.json pins a library that this Python cannot have",
+    PINNED: "asv.conf.json pins a library version that is not available for this Python",
     "Temporary failure in name resolution": "the package index cannot be reached, and asv's environment is installed from it",
     # asv says the one or the other, by which of them it notices first.
     "did not receive data from socket": KILLED,
@@ -29,6 +29,6 @@ def cause(log: Path) -> str:
 
 
 def tail(log: Path) -> str:
-    """The last words of a log that say something."""
+    """The last informative lines of a log."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     return " / ".join(lines[-6:])[-800:] or "it printed nothing"

@@ -1,4 +1,4 @@
-"""Which commits a range means, in asv's own words, and the order in which to measure them."""
+"""Resolves a range of commits in asv's notation, and orders the commits for measuring."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _listed(file: str) -> list[str]:
 
 
 def order(commits: Sequence[str]) -> list[str]:
-    """Both ends first, then always the middle of the widest stretch that is left: the first few show the shape of the whole.
+    """Both ends first, then always the middle of the widest gap: the first few show the shape of the whole.
 
     >>> order("abcdefghi")
     ['a', 'i', 'e', 'c', 'g', 'b', 'd', 'f', 'h']

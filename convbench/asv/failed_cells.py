@@ -1,4 +1,4 @@
-"""Keeps why a cell failed, which asv prints and does not store, in the side file of a run."""
+"""Stores in the side file of a run why a cell failed, which asv only prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""asv's two kinds of files as plain data of a known shape, whatever lay in them: lists of benchmarks and results."""
+"""Reads and checks asv's two kinds of files, lists of benchmarks and results, as plain data."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _check_format(content: Any) -> None:
 
 
 def no_number(value: Any) -> str | None:
-    """Why a value that a benchmark returned cannot be shown as a number. None if it can, and where there is none."""
+    """Why a benchmark's value cannot be shown as a number. None if it can, or if there is no value."""
     if value is None or (isinstance(value, float) and not math.isinf(value)):
         return None
     if isinstance(value, float):

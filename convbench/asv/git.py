@@ -115,7 +115,7 @@ def environment(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def require_own(root: Path, repository: str, mirror: str) -> None:
-    """Raise ClickException if a project's repository is a bare one that a clone has brought along among its files.
+    """Raise ClickException if a project's repository is a bare one among the files of a clone.
 
     root: the project's folder. repository, mirror: from there, a path or URL, and where asv keeps its mirror of a remote one.
     """
@@ -124,13 +124,13 @@ def require_own(root: Path, repository: str, mirror: str) -> None:
             bare = _bare(folder)
             if bare and not _call(bare.parent, "rev-parse", "--show-toplevel").returncode:
                 raise click.ClickException(
-                    f"{bare.name} is a bare repository inside a work tree, and its configuration may be a stranger's: move it"
+                    f"{bare.name} is a bare repository inside a work tree, and its configuration is not trusted: move it"
                     " out of the work tree, or name another `repo`"
                 )
         if _bare(root / mirror) == root / mirror and _call(root, "ls-files", "--", f":(literal){mirror}").stdout:
             raise click.ClickException(
-                f"{mirror} is a bare repository that the work tree has brought along, where asv would keep its own clone: "
-                "remove it, or call the project something else"
+                f"{mirror} is a bare repository in the work tree, where asv would keep its own clone: "
+                "remove it, or rename the project"
             )
     except FileNotFoundError:  # no git, which the first question about a commit will tell
         return

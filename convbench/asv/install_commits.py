@@ -46,7 +46,9 @@ def main(question: dict) -> None:
         found = list(environment.get_environments(conf, question["environments"]))
         reason = _refused(conf, question["environments"], found)
     except (RuntimeError, environment.EnvironmentUnavailable) as error:  # no kind is named, or one that asv lacks
-        reason = f"asv finds no environment ({' '.join(str(error).split())}): choose one, as --environment virtualenv"
+        reason = (
+            f"asv finds no environment ({' '.join(str(error).split())}): choose one, for example --environment virtualenv"
+        )
     except (UserError, AttributeError, TypeError, ValueError) as error:
         reason = f"asv cannot read matrix, include and exclude of the configuration: {' '.join(str(error).split())}"
     if reason:
@@ -114,7 +116,7 @@ def _refused(conf, wanted: list[str], found: list) -> str | None:
     kind = found[0].tool_name if found else asked or conf.environment_type
     if kind == "existing":
         return (
-            "existing environments install nothing, so that both sides would be the same: choose another with --environment, "
+            "existing environments install nothing, so both sides would be the same: choose another with --environment, "
             "or compare two installs with --installed"
         )
     if tool := _missing(kind):

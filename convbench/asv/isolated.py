@@ -1,4 +1,4 @@
-"""asv with what it writes in a folder of the caller's: python -m convbench.asv.isolated FOLDER ARGUMENTS OF ASV.
+"""Runs asv with its output in a folder of the caller's: python -m convbench.asv.isolated FOLDER ARGUMENTS OF ASV.
 
 asv writes its files in place, its results once per commit, and takes its results folder from its configuration alone. With a
 private folder a run can be stopped anywhere, and only finished files are published. Its list of machines

@@ -1,4 +1,4 @@
-"""This machine: its name in the results, and whether it is quiet enough to measure on."""
+"""This machine: its name and properties in the results, and its CUDA devices."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 class Preinstalled(environment.Environment):
-    """The interpreter that asv runs on with all it sees, and one commit of the project in a folder before that."""
+    """The interpreter that asv runs on with its packages, and one commit of the project in a folder before them."""
 
     tool_name = "preinstalled"
 
@@ -33,7 +33,7 @@ class Preinstalled(environment.Environment):
         return python == VERSION
 
     def _setup(self) -> None:
-        """A virtual environment that sees what this interpreter sees, pip and what lies on its path included."""
+        """Make a virtual environment with this interpreter's packages, pip and its path included."""
         util.check_call([sys.executable, "-m", "venv", "--system-site-packages", "--without-pip", self._path])
         # asv takes an environment without a program of this name for none, and makes it and builds its commit again.
         pip = Path(sysconfig.get_path("scripts", vars={"base": self._path, "platbase": self._path}), "pip")
@@ -56,7 +56,7 @@ class Preinstalled(environment.Environment):
 
 
 def _seen() -> str:
-    """A .pth file of what this interpreter sees.
+    """A .pth file with this interpreter's path.
 
     Behind the environment's own folder: there a commit of the project lies, and perhaps another in what is seen.
     """
@@ -64,7 +64,7 @@ def _seen() -> str:
 
 
 def _line(folder: str) -> str:
-    """What a .pth file says to have a folder on the path.
+    """The line of a .pth file that puts a folder on the path.
 
     The machine's own packages with what their .pth files do, as numba-cuda's has Numba find it; not so those of the
     interpreter that asv runs on: there an editable install would put itself before the commit.

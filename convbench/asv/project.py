@@ -126,7 +126,7 @@ class Project:
 
     @property
     def shallow_words(self) -> str:
-        """What to do where history may be missing, to end a sentence with."""
+        """The end of a message about possibly missing history: what to do."""
         if not self.is_shallow:
             return ""
         return "; this clone is shallow: fetch more history, as by git fetch --unshallow"
@@ -179,13 +179,13 @@ def _check(conf: Config) -> None:
 
 
 class Ambiguous(click.ClickException):
-    """Several configurations, of which none was named."""
+    """There are several configurations, and none was named."""
 
     exit_code = 2
 
 
 class Missing(click.ClickException):
-    """No configuration where one was looked for."""
+    """There is no configuration."""
 
 
 def find(configuration: Path | None = None) -> Project:

@@ -1,4 +1,4 @@
-"""Has asv's own pages show texts as text: `asv publish` does so in every process that imports this module.
+"""Makes asv's own pages show text as text, not as HTML: `asv publish` does so in every process that imports this module.
 
 asv's scripts insert names, code, git tags, units and a machine's facts as HTML, so that a results file or a repository could
 bring a script along. The copies of asv's scripts that are published are changed; asv itself and the files that they read stay
@@ -60,12 +60,12 @@ class Text(OutputPublisher):
         """Called by asv, which writes index.json, without which nothing is shown, after all publishers."""
         for name in [name for name in benchmarks if not isinstance(name, str) or UNSAFE.search(name)]:
             del benchmarks[name]
-            log.warning(f"asv's pages leave out the benchmark {name!r:.80}: its name has characters of HTML or of URLs")
+            log.warning(f"asv's pages leave out the benchmark {name!r:.80}: its name contains characters of HTML or of URLs")
         for setting in LINKS:
             address = getattr(conf, setting)
             if not isinstance(address, str) or not LINK.fullmatch(address):
                 setattr(conf, setting, "#")
-                log.warning(f"asv's pages leave out {setting} of the configuration: {address!r:.80} is no http URL")
+                log.warning(f"asv's pages leave out {setting} of the configuration: {address!r:.80} is not an http URL")
         for name, place, expression in MARKUP:
             escaped = f'$("<span>").text({expression}).html()'  # as asv itself does elsewhere
             _change(Path(conf.html_dir, name), re.escape(place.format(expression)), place.format(escaped))
@@ -78,7 +78,7 @@ def _change(script: Path, pattern: str, replacement: str) -> None:
     text, count = re.subn(pattern, lambda _: replacement, script.read_text(encoding="utf-8"))
     if count != 1:
         raise UserError(
-            f"{script.name} is not that of asv {VERSION}, and may show texts as HTML: pip install 'asv=={VERSION}.*'"
+            f"{script.name} differs from that of asv {VERSION} and may show text as HTML: pip install 'asv=={VERSION}.*'"
         )
     script.write_text(text, encoding="utf-8")
 

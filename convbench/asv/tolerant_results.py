@@ -1,4 +1,4 @@
-"""Results files that are broken in any way are reported and skipped by asv.
+"""Has asv report and skip results files that are broken in any way.
 
 A plugin: `"plugins": [".convbench.asv.tolerant_results"]`.
 
@@ -26,7 +26,7 @@ _load, _load_json, _machine_files = Results.load, util.load_json, publish.iter_m
 
 
 def load(_, path: str, machine_name: str | None = None) -> Results:
-    """As asv's own; every file that it cannot read raises UserError."""
+    """Replace asv's load: every unreadable file raises UserError."""
     try:
         with untrusted.understanding(Path(path)):
             files.read(Path(path))
@@ -39,7 +39,7 @@ def load(_, path: str, machine_name: str | None = None) -> Results:
 
 
 def load_json(path: str, api_version: int | None = None, js_comments: bool = False) -> Any:
-    """As asv's own; a machine's or the benchmarks' file that is none raises UserError."""
+    """Replace asv's load_json: an invalid file of a machine or of the benchmarks raises UserError."""
     file = Path(path)
     if file.name in (MACHINE, BENCHMARKS) and file.exists():
         try:
@@ -55,7 +55,7 @@ def load_json(path: str, api_version: int | None = None, js_comments: bool = Fal
 
 
 def machine_files(folder: str) -> Iterator[str]:
-    """As asv's own, without those that name no machine."""
+    """Replace asv's search for machine files: those that name no machine are skipped."""
     for path in _machine_files(folder):
         try:
             util.load_json(path)

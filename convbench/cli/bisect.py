@@ -31,7 +31,7 @@ def command(
 
     CELL is a name with parameters, as in the gate's reports. GOOD is the last commit at the old level in the stored results,
     BAD is HEAD. Only first parents are searched; commits that do not build are skipped. If interrupted, the same command
-    goes on where it stopped.
+    resumes where it stopped.
 
     Ends with 0: one commit is found; 2: a mistake, or BAD is not slower; 3: BAD does not build or breaks the benchmark;
     4: one of several commits, of which all but the last were skipped, or no verdict.

@@ -37,7 +37,9 @@ def _shard(_context, parameter, text: str | None) -> tuple[int, int] | None:
 )
 @click.option("--shard", metavar="K/N", callback=_shard, help="Measure every Nth cell from the Kth on, for example 2/5.")
 @click.option("--merge", is_flag=True, help="Merge the JSON reports of all shards, given instead of BASE and HEAD.")
-@click.option("--why", metavar="CELL", help="Print which difference touches a cell, or those of a glob, and measure nothing.")
+@click.option(
+    "--why", metavar="CELL", help="Print which difference touches a cell, or cells that match a glob; measure nothing."
+)
 @click.option("--all", "every", is_flag=True, help="Measure also the cells that no difference between the builds touches.")
 @click.option("--partial", is_flag=True, help="Pass even if the budget was too short for some cells.")
 @click.option(
@@ -119,13 +121,13 @@ def command(
         raise click.UsageError(f"expected at most BASE and HEAD, got {len(sides)} arguments")
     base, head = (*sides, None, None)[:2]
     if why is not None and (every or self_test or merge):
-        raise click.UsageError("--why measures nothing: leave --all, --self-test and --merge away")
+        raise click.UsageError("--why cannot be combined with --all, --self-test or --merge")
     if dirty + installed + bool(self_test) > 1:
         raise click.UsageError("--dirty, --installed and --self-test cannot be combined")
     if self_test and markdown:
-        raise click.UsageError("--self-test writes no Markdown: use --json, or leave --markdown away")
+        raise click.UsageError("--self-test writes no Markdown: use --json, or omit --markdown")
     if dirty and head:
-        raise click.UsageError("--dirty measures the working tree as HEAD: give BASE or nothing")
+        raise click.UsageError("--dirty measures the working tree as HEAD: give BASE at most")
     with errors.mistakes_end_with_2():
         seconds = None if budget is None else 60 * budget
         acceptances = tuple(Acceptance(cell, reason, "--accept") for cell in accepted)

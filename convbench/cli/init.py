@@ -35,11 +35,11 @@ def command(action: str | None, config: Path | None) -> None:
     try:
         here = project.find(config)
     except project.Missing as error:
-        raise click.ClickException(f"{error.message}; a first suite is made by `asv quickstart`") from None
+        raise click.ClickException(f"{error.message}; create a first suite with `asv quickstart`") from None
     place = action or workflows.installed_from()
     if place is None:
         raise click.UsageError(
-            "convbench was not installed from GitHub, so where its action lies is not known: convbench init --action "
+            "convbench was not installed from GitHub, so the location of its action is unknown: convbench init --action "
             "OWNER/convbench@COMMIT"
         )
     for path in workflows.write(here, config, place):

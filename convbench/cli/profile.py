@@ -34,7 +34,7 @@ from convbench.suite import flat_profile
     show_default=True,
     help="Order of the flat profile.",
 )
-@click.option("--counters", is_flag=True, help="Print cycles, instructions and misses, by perf.")
+@click.option("--counters", is_flag=True, help="Print cycles, instructions and misses, counted by perf.")
 @click.option("--output", type=options.FILE, metavar="FILE.prof", help="Write the profile for snakeviz, gprof2dot or pstats.")
 @click.option("--graph", type=options.FILE, metavar="FILE.svg", help="Draw the call graph, by gprof2dot and Graphviz.")
 @click.option("--native", type=options.FILE, metavar="FILE.svg", help="Draw a flame graph with compiled frames, by py-spy.")

@@ -1,1 +1,1 @@
-"""Plain data, files, text and processes: imports nothing else of convbench."""
+"""Helpers for data, files, text and processes, which import nothing else of convbench."""

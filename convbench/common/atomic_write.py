@@ -44,7 +44,7 @@ def _behind_links(path: Path) -> Path:
         if not path.is_symlink():
             return path
         if hasattr(os, "geteuid") and path.lstat().st_uid not in (os.geteuid(), 0):
-            raise PermissionError(errno.EACCES, "it is a link of another user's", str(path))
+            raise PermissionError(errno.EACCES, "it is a link that belongs to another user", str(path))
         path = path.parent / path.readlink()
     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
 

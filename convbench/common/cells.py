@@ -33,7 +33,7 @@ def plain(text: str) -> str:
 
 
 def _value(text: str) -> Any:
-    """What a text is in Python, None if it is nothing, or None."""
+    """The Python value of a text, None if it has none."""
     try:
         return ast.literal_eval(text) if len(text) <= LONGEST else None
     except (SyntaxError, *untrusted.FAULTS):

@@ -19,11 +19,11 @@ def wait_until_quiet() -> None:
     give_up, told = time.monotonic() + MAX_WAIT_SECONDS, False
     while reason := busy():
         if not told:
-            click.echo(f"waiting up to {MAX_WAIT_SECONDS:.0f} s until this machine is quiet: {reason}", err=True)
+            click.echo(f"waiting up to {MAX_WAIT_SECONDS:.0f} s until this machine is idle: {reason}", err=True)
             told = True
         if time.monotonic() > give_up:
             raise click.ClickException(
-                f"this machine is too busy to measure on: {reason}; stop what runs beside it, or say --busy to measure anyway"
+                f"this machine is too busy to measure on: {reason}; stop other processes, or use --busy to measure anyway"
             )
 
 

@@ -16,5 +16,5 @@ def escaped(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """The same as code."""
+    """The text as code."""
     return f"<code>{escaped(text)}</code>"

@@ -22,8 +22,8 @@ def folder(name: str) -> Path:
             top.chmod(0o700)  # another program has made it, and others could read it alone
         else:
             raise click.ClickException(
-                f"{top} has to be a folder of this user's with mode 0700, for what lies in it is used: remove it, or name "
-                "another place with XDG_CACHE_HOME"
+                f"{top} must be a folder owned by this user with mode 0700, since its files are trusted: remove it, or set "
+                "XDG_CACHE_HOME to another folder"
             )
         (top / name).mkdir(exist_ok=True)
     except OSError as error:

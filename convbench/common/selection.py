@@ -1,4 +1,4 @@
-"""Which cells a user selects: by name, by implementation, or a short selection."""
+"""The user's selection of cells: by name, by implementation, or a short selection."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Selection:
         return not self.implementations or any(fnmatch.fnmatchcase(implementation, one) for one in self.implementations)
 
     def finds(self, cell: Cell) -> bool:
-        """Whether a cell is selected, disregarding its implementation."""
+        """Whether a cell is selected, whatever its implementation."""
         return not self.patterns or any(re.search(pattern, spelling(cell)) for pattern in self.patterns)
 
 
@@ -90,4 +90,4 @@ def check_names(benchmarks: dict[str, dict[str, Any]], patterns: Iterable[str]) 
     for pattern in patterns if known else ():
         if not fnmatch.filter(known, pattern):
             near = difflib.get_close_matches(pattern, known, cutoff=0.5) or known
-            raise click.ClickException(f"no implementation is called {pattern!r}; there is {', '.join(near)}")
+            raise click.ClickException(f"no implementation is called {pattern!r}; available: {', '.join(near)}")

@@ -57,7 +57,7 @@ class SuiteFacts:
 
 def read_machine(console: Console) -> MachineFacts:
     """Read the system's properties, and watch its load for WATCH_SECONDS."""
-    with console.status(f"watching what runs here for {WATCH_SECONDS:.0f} s"):
+    with console.status(f"watching other processes for {WATCH_SECONDS:.0f} s"):
         used, stolen = load.usage(WATCH_SECONDS)
     memory = psutil.virtual_memory()
     usable = tuple(load.core_numbers())

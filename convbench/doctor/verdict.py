@@ -37,7 +37,7 @@ class Diagnosis:
 
     @property
     def concerns(self) -> list[Concern]:
-        """The grave ones first."""
+        """The concerns, the grave ones first."""
         found = [*_machine_concerns(self.machine), *(concern for one in self.noises for concern in _noise_concerns(one))]
         if self.others > load.MAX_BUSY_CORES:
             reason = f"other processes used {self.others:.1f} cores while the noise was measured"

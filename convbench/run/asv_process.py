@@ -49,7 +49,7 @@ def run(workspace: Workspace, command: list[str], log: Path, variables: Mapping[
 
 def _cause(folder: Path, log: Path, status: int) -> str:
     ended = f"asv ended with status {status}"
-    # A log on a full disk has no room for the reason.
+    # A log on a full disk cannot hold the reason.
     is_full = shutil.disk_usage(folder).free < FULL_DISK_BYTES
     if reason := "the disk is full" if is_full else build_log.cause(log):
         return f"{reason}; {ended}, and its output is in {log}"

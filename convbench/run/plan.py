@@ -59,7 +59,7 @@ class Pace:
 def missing(
     cells: Iterable[Cell], benchmarks: dict[str, dict[str, Any]], file: Path | None, named: bool = False
 ) -> list[Cell]:
-    """Those without a figure or a deliberate reason in a results file; failed ones are measured again.
+    """The cells without a value or a deliberate reason in a results file; failed ones are measured again.
 
     named: implementations were selected by name. What such a one lacked may be there by now, so it is tried again.
     """

@@ -35,7 +35,7 @@ class Position:
 
 
 def problems(summary: Summary) -> list[str]:
-    """What was not timed, as sentences."""
+    """The problems of a run, as sentences."""
     found = []
     if summary.unbuilt and summary.commits == 1:
         found += [f"commit {commit[:8]} does not build: {reason}" for commit, reason in summary.unbuilt.items()]
@@ -51,14 +51,14 @@ def problems(summary: Summary) -> list[str]:
 
 
 def kept(position: Position) -> str:
-    """What is kept of a run that ends here, and how to resume it."""
+    """The results kept from an interrupted run, and how to resume it."""
     done = [
         f"{position.commits_done} of {position.commits} commits are done" if position.commits_done else "nothing was measured"
     ]
     if position.class_name:
         classes = f"{position.classes_done} of {position.classes} classes are done, {position.class_name} is not"
         done = [classes] if position.commits == 1 else [*done, f"of {position.commit[:8]} {classes}"]
-    return f"{', '.join(done)}; the same command goes on from there"
+    return f"{', '.join(done)}; the same command resumes there"
 
 
 class Reporter:

@@ -30,12 +30,12 @@ class Workspace:
 
     @property
     def side_file(self) -> Path:
-        """What the suite says of each cell of the class that is being measured, a line for each round."""
+        """The suite's side file of the class that is being measured, a line for each cell and round."""
         return self.folder / "cells.jsonl"
 
     @property
     def log(self) -> Path:
-        """asv's output of the class that is being measured."""
+        """asv's log of the class that is being measured."""
         return self.folder / "asv.log"
 
     def clear(self) -> None:

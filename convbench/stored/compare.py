@@ -78,7 +78,7 @@ class ComparedCell:
 
     @property
     def told(self) -> bool:
-        """Whether the cell has a row: it has a time on a side, or failed."""
+        """Whether the cell has a row: it has a time on either side, or failed."""
         sides = (self.before, self.after)
         return any(side.value is not None or (side.reason or "").startswith("failed") for side in sides)
 
@@ -103,7 +103,7 @@ def judge(before: Side, after: Side) -> tuple[str, float | None, str]:
     ratio = after.value / before.value
     reservation = f"; {said}" if said else ""
     if min(before.samples, after.samples) < MIN_SAMPLES:
-        return UNKNOWN, ratio, f"{before.samples} and {after.samples} samples, of {MIN_SAMPLES} at least{reservation}"
+        return UNKNOWN, ratio, f"{before.samples} and {after.samples} samples; at least {MIN_SAMPLES} are needed{reservation}"
     spread = max((side.high - side.low) / value for side, value in ((before, before.value), (after, after.value)))
     change = math.log(max(before.value, after.value) / min(before.value, after.value))
     if change <= math.log1p(MIN_CHANGE):
@@ -176,7 +176,7 @@ def compare(
     if wanted:
         cells = [c for c in cells if any(w.search(spelling((c.benchmark, c.params))) for w in wanted)]
         if not cells:
-            raise Impossible(f"no cell of {base[:8]} and {head[:8]} on {machine} passes these filters")
+            raise Impossible(f"no cell of {base[:8]} and {head[:8]} on {machine} matches these filters")
     return Comparison(base, head, machine, environment, tuple(common[:-1]), worst_first(cells))
 
 
@@ -301,7 +301,7 @@ def show(comparison: Comparison, console: Console) -> None:
     console.print(one_line(f"differs: {larger}, the larger IQR over its median"))
     console.print(one_line("measured at different times, so a verdict is a hint; `convbench gate` decides"))
     for environment in comparison.left_out:
-        console.print(one_line(f"measured less recently and left out: {environment}"))
+        console.print(one_line(f"measured less recently and not shown: {environment}"))
     if told := [cell for cell in comparison.cells if cell.told]:
         names = [spelling((cell.benchmark, cell.params)) for cell in told]
         show_rows(functools.partial(_table, told), names, [f"{cell.verdict}: {cell.reason}" for cell in told], console)

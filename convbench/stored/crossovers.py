@@ -1,4 +1,4 @@
-"""From which size, kernel or batch on another kind of implementation is the fastest, in words."""
+"""Describes the crossovers: from which size, kernel or batch on another kind of implementation is the fastest."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _fastest(cells: pd.DataFrame) -> dict[str, Any]:
 
 
 def _words(places: list[tuple[str, dict[str, Any]]]) -> str:
-    """Each winner with the value from which on it wins, and the first up to where; empty without a crossover.
+    """Each winner with the first value at which it wins, and for the first one the last value; empty without a crossover.
 
     A new winner counts where it and the old one differ beyond their quartiles on both sides.
     """
@@ -74,5 +74,5 @@ def _words(places: list[tuple[str, dict[str, Any]]]) -> str:
 
 
 def _beats(kinds: dict[str, Any], one: str, other: str) -> bool:
-    """Whether a kind is the faster of two, and their quartiles do not overlap."""
+    """Whether the first kind is faster and their quartiles do not overlap."""
     return one in kinds and other in kinds and bool(kinds[one].q75 < kinds[other].q25)

@@ -126,7 +126,7 @@ def history(
     findings = dict(zip(stored.values, change_points.judge(list(stored.series(measured))), strict=True))
     kept = {key: finding for key, finding in findings.items() if _told(wanted, key[1:], known[key[1]])}
     if not kept:
-        raise click.ClickException(f"no series of {machine} passes these filters")
+        raise click.ClickException(f"no series of {machine} matches these filters")
     reasons = {commit: str(line["reason"]) for commit, line in unbuilt.read(folder / machine).items()}
     events, passed = [], 0
     for key, finding in kept.items():

@@ -66,7 +66,7 @@ def document(found: History) -> dict[str, Any]:
 
 
 def show(found: History, console: Console) -> None:
-    """Print what changed, the worst first, then what drifted, then what one commit only shows."""
+    """Print the changes, the worst first, then drifts, then outliers at one commit only."""
     measured = found.commits
     span = f"{_count(len(measured), 'commit')} with results, {measured[0].hash[:8]} to {measured[-1].hash[:8]}"
     console.print(one_line(f"history of {found.machine}: {span}", style="bold"))
@@ -77,7 +77,7 @@ def show(found: History, console: Console) -> None:
         judged += f"; noise from commit to commit {numbers.percent(found.noise)} in the median series"
     console.print(one_line(judged))
     if found.elsewhere:
-        console.print(one_line(f"left out: {_count(found.elsewhere, 'commit')} with results, not in the history of HEAD"))
+        console.print(one_line(f"ignored: {_count(found.elsewhere, 'commit')} with results, not in the history of HEAD"))
     for commit, reason in found.unbuilt:
         console.print(one_line(f"does not build: {commit.hash[:8]} {commit.subject}: {reason}"), highlight=False)
     for environment in found.environments if len(found.environments) > 1 else ():

@@ -40,7 +40,7 @@ class Run:
 
 
 def benchmarks(folder: Path) -> dict[str, dict[str, Any]]:
-    """What asv knows of each benchmark, by name: benchmarks.json of a results folder, {} if there is none yet."""
+    """The benchmarks by name, from asv's list: benchmarks.json of a results folder, {} if there is none yet."""
     path = folder / "benchmarks.json"
     if not path.exists() and not path.is_symlink():
         return {}

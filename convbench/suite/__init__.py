@@ -1,1 +1,1 @@
-"""Asks the suite of the working tree: other shapes, profiles."""
+"""Asks the suite of the working tree for other shapes and profiles."""

@@ -57,7 +57,7 @@ class ForkServer(contextlib.AbstractContextManager):
         self._errors.close()
 
     def ask(self, question: dict[str, Any], console: Console, title: str = "") -> Iterator[dict[str, Any]]:
-        """As the function does; what goes wrong with one question leaves the process to the next."""
+        """Ask as the function does; an error of one question leaves the process for the next."""
         process = self._process = self._process or _start(self._project, self._verb, [], self._errors, stdin=subprocess.PIPE)
         assert process.stdin
         self._errors.seek(0)  # where the process writes too: the last line will be this answer's
@@ -81,7 +81,7 @@ class ForkServer(contextlib.AbstractContextManager):
 
 
 class _Latest:
-    """What was at work last, to be named where a process ends before its time."""
+    """The last candidate at work, which is named if the process ends early."""
 
     def __init__(self) -> None:
         self.name = "the suite"

@@ -20,8 +20,8 @@ MIN_SHARE = 0.005  # of the whole; branches below it are folded into one line
 TITLES = ("calls", "own", "cumulative", "share", "function")
 LEGEND = {
     "*": "* is called from several places: its line counts the calls from here, the lines below it all of them",
-    "[above]": "[above]: what it calls stands where it comes first",
-    "[recursion]": "[recursion]: it is one of the functions that this line stands below",
+    "[above]": "[above]: its callees are listed at its first occurrence",
+    "[recursion]": "[recursion]: the function is one of its own callers",
 }
 
 
@@ -42,7 +42,7 @@ class Graph:
     whole: float
 
     def several_callers(self, function: Function) -> bool:
-        """Is a function called from more than one place?"""
+        """Whether a function is called from more than one place."""
         return sum(function in callees for callees in self.callees.values()) > 1
 
 
@@ -113,7 +113,7 @@ def _total(costs: Iterable[Cost]) -> Cost:
 
 
 def spell(function: Function) -> str:
-    """A function as a reader knows it: its name and its place, if it has one."""
+    """The readable name of a function, with its file and line if it has one."""
     file, line, name = function
     return name.strip("<>") if file == BUILT_IN else f"{name} ({file}:{line})"
 

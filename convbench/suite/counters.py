@@ -75,7 +75,7 @@ def _value(event: str, counter: Counter, calls: int) -> str:
 
 
 def _relation(event: str, counters: dict[str, Counter]) -> str:
-    """What an event comes to beside another: cycles a second, instructions a cycle, misses of loads."""
+    """An event in relation to another: cycles a second, instructions a cycle, misses of loads."""
     value = counters[event].value
     whole = {CYCLES: CLOCK, INSTRUCTIONS: CYCLES, **SHARES}.get(event, "")
     if whole not in counters or not counters[whole].value:

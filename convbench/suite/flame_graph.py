@@ -78,7 +78,7 @@ def label(svg: str, title: str, compiled: Sequence[Code]) -> str:
 
 
 def _name(name: str, compiled: Sequence[Code]) -> str | None:
-    """What to call a frame that is an address; None for one that has a name."""
+    """The name of a frame that is an address; None for one that has a name."""
     match = ADDRESS.fullmatch(name)
     if match is None:
         return None

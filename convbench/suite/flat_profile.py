@@ -1,4 +1,4 @@
-"""A deterministic profile as a table, a line a function: what it cost in all its calls, wherever they came from."""
+"""A deterministic profile as a table, a line for each function with the cost of all its calls."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def run(project: Project, question: dict[str, Any], progress: Console) -> tuple[
     there = set(cells.implementation[cells.status == "ok"])
     heading = f"working tree, {numbers.many(question['threads'], 'thread')}, nothing stored"
     if disturbance:
-        heading += f"; times are too long, for this machine is busy: {disturbance}"
+        heading += f"; times are too long because this machine is busy: {disturbance}"
     return cells, table.Notes(heading, baseline if baseline in there else None)
 
 

@@ -1,4 +1,4 @@
-"""Implementations that are not files of the working tree's impls: files of anywhere, and files as a commit has them."""
+"""Implementations from outside the working tree's impls: from other files, and from a commit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def files(root: Path, operation: str, names: Sequence[str], given: Sequence[str]
     """
     found = {Path(path).stem: str(Path(path).absolute()) for path in given}
     if len(found) < len(given):
-        raise click.ClickException("two of the files have one name: call one of them something else")
+        raise click.ClickException("two of the files have the same name: rename one of them")
     with tempfile.TemporaryDirectory(prefix="convbench-") as folder:
         for number, name in enumerate(name for name in names if "@" in name):
             path = Path(folder, f"committed_{number}.py")

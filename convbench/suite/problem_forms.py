@@ -1,4 +1,4 @@
-"""What a user's own problem of each operation is made of: sizes, files, or a label; and which options it has."""
+"""The arguments of a user's own problem of each operation: sizes, files or a label, and options."""
 
 from __future__ import annotations
 

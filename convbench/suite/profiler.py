@@ -1,4 +1,4 @@
-"""Where the time goes inside one implementation: starts it, has the field's profilers look, and labels what they found."""
+"""Profiles one implementation: starts it, runs the usual profilers, and labels their output."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Outputs:
 
     @property
     def files(self) -> dict[str, Path]:
-        """By the options that name them."""
+        """The output files, by their options."""
         named = {"graph": self.graph, "native": self.native, "trace": self.trace, "output": self.output}
         return {option: path for option, path in named.items() if path}
 
@@ -60,7 +60,7 @@ class Outputs:
 
     @property
     def tools(self) -> list[str]:
-        """What the suite is asked for, in its words; the stacks last, since their calls have no end."""
+        """The requested tools, in the suite's words; the stacks last, since their calls do not end."""
         calls = self.graph or self.output or self.flat or self.tree
         wanted = {"counters": self.counters, "calls": calls, "trace": self.trace, "stacks": self.native}
         return [tool for tool, asked in wanted.items() if asked]
@@ -130,10 +130,15 @@ def require_tools(outputs: Outputs) -> None:
     found = importlib.util.find_spec
     tools = (
         ("graph", "gprof2dot", found("gprof2dot"), "pip install 'convbench[profile]'"),
-        ("graph", "Graphviz's dot", shutil.which("dot"), "apt-get install graphviz, or as your system has it"),
+        ("graph", "Graphviz's dot", shutil.which("dot"), "apt-get install graphviz, or the equivalent of your system"),
         ("native", "py-spy", _py_spy(), "pip install 'convbench[profile]'"),
         ("trace", "torch", found("torch"), "pip install torch"),
-        ("counters", "perf", shutil.which("perf"), "apt-get install linux-perf, or as your system has it (Linux alone)"),
+        (
+            "counters",
+            "perf",
+            shutil.which("perf"),
+            "apt-get install linux-perf, or the equivalent of your system (Linux alone)",
+        ),
     )
     for option, tool, there, cure in tools:
         if getattr(outputs, option) and not there:
@@ -173,7 +178,7 @@ def sample(pid: int, seconds: float, target: Path, asked: int | None = None) -> 
         raise
     count = flame_graph.stacks(target.read_text(encoding="utf-8"))
     if not count:
-        raise click.ClickException(f"py-spy never saw the process at work in {duration} s; give it more --seconds")
+        raise click.ClickException(f"py-spy took no sample of the running process in {duration} s; increase --seconds")
     return count
 
 
@@ -190,7 +195,7 @@ def _profile(facts: dict[str, Any], calls: int, profile: Path, order: str | None
     stats = pstats.Stats(str(profile)).stats  # type: ignore[attr-defined]
     seconds = sum(own for _, _, own, *_ in stats.values()) / calls, facts["seconds"]
     slow, usual = (numbers.quantity(each, "seconds", spread=0.05) for each in seconds)
-    cost = f"{slow} a call under the profiler, {usual} without it: it slows Python's calls down, and no compiled code"
+    cost = f"{slow} a call under the profiler, {usual} without it: it slows down Python calls, not compiled code"
     return f"{cost}\n\n{flat_profile.render(stats, order) if order else call_tree.render(stats)}"
 
 

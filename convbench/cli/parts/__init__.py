@@ -1,1 +1,1 @@
-"""What several commands share: their options, where their output goes, and how they fail."""
+"""Shared by several commands: options, output and errors."""

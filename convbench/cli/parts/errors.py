@@ -1,4 +1,4 @@
-"""Turns errors into one sentence and an exit status."""
+"""Prints errors as one sentence and sets the exit status."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 
 def readable(read: Callable[..., Result], *arguments) -> Result:
-    """What `read` returns. Raises ClickException if a file of results is unreadable."""
+    """Return the result of `read`. Raises ClickException if a results file is unreadable."""
     try:
         return read(*arguments)
     except Unreadable as error:

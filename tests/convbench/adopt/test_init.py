@@ -1,4 +1,4 @@
-"""`convbench init`: what it writes, and where it writes nothing."""
+"""`convbench init`: the files that it writes, and the cases in which it writes none."""
 
 import json
 import subprocess
@@ -96,7 +96,7 @@ def test_the_default_branch_is_the_remotes(suite, configured_branch, remote, bra
 @pytest.mark.parametrize("name", ["gate", "comment"])
 def test_nothing_is_overwritten(suite, name):
     write(suite / ".github" / "workflows" / f"{name}.yml", "mine")
-    assert f".github/workflows/{name}.yml is there already" in sentence(init(suite))
+    assert f".github/workflows/{name}.yml exists" in sentence(init(suite))
     assert [path.read_text() for path in (suite / ".github" / "workflows").iterdir()] == ["mine"]
 
 
@@ -116,7 +116,7 @@ def test_a_suite_of_another_repository_is_refused(suite, tmp_path_factory):
 
 @pytest.mark.parametrize("place", ["convbench", "octo-org/convbench", "a/b@c\n  evil: true", "a b/c@d"])
 def test_what_is_no_place_of_an_action_is_refused(suite, place):
-    assert "is not the place of an action" in sentence(inside(suite, "init", f"--action={place}"))
+    assert "is not the location of an action" in sentence(inside(suite, "init", f"--action={place}"))
 
 
 def installed(text):

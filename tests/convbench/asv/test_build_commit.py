@@ -1,4 +1,4 @@
-"""What a built environment says of itself."""
+"""The description of a built environment."""
 
 import json
 import platform

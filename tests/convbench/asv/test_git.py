@@ -1,4 +1,4 @@
-"""A repository that a clone has brought along is not obeyed, nor what a configuration would run while it is read."""
+"""The settings of a bare repository inside a clone are ignored, and nothing that a configuration names is run."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def shell(folder, *command, **options):
 
 
 def obey(folder, proof):
-    """Have a repository run a program wherever git obeys what it says, and sign its first commit."""
+    """Configure a repository to run a program at every place where git can, and sign its first commit."""
     program = folder / "evil"
     program.write_text(f"#!/bin/sh\necho ran >> {proof}\n")
     program.chmod(0o755)
@@ -51,7 +51,7 @@ def signed(bare):
 
 @pytest.fixture
 def brought(tmp_path):
-    """A clone among whose files is a bare repository with a suite in it; its proof is written by what it would run."""
+    """A clone that contains a bare repository with a suite; its programs would write a file as proof."""
     (up := tmp_path / "up").mkdir()
     shell(up, "git", "init", "-q", "-b", "main")
     suite = up / "suite"
@@ -93,7 +93,7 @@ def test_where_asv_would_keep_its_mirror_no_repository_may_lie(brought):
     folder, proof = brought
     conf = {"version": 1, "project": "suite", "repo": "https://example.invalid/x.git", "branches": ["main"]}
     (folder.parent / "asv.conf.json").write_text(json.dumps(conf))
-    with pytest.raises(click.ClickException, match="the work tree has brought along"):
+    with pytest.raises(click.ClickException, match="a bare repository in the work tree"):
         project.load(folder.parent / "asv.conf.json")
     assert not proof.exists()
 

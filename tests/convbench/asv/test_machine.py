@@ -1,4 +1,4 @@
-"""What convbench says of the machine it runs on."""
+"""convbench's description of this machine."""
 
 import sys
 from pathlib import Path

@@ -86,7 +86,7 @@ def test_no_path_is_in_the_results(ran):
 # What is carried to a machine without a network
 
 ROOT = Path(__file__).parents[3]
-THERE = {"numba", "numpy", "torch"}  # what its packages may need and nobody carries
+THERE = {"numba", "numpy", "torch"}  # dependencies that are expected there and not carried along
 UNUSED = {"virtualenv"}  # asv asks for it when it makes environments of that kind
 
 
@@ -95,7 +95,7 @@ def named(text):
 
 
 def test_nothing_that_is_carried_needs_what_is_not():
-    """A wheelhouse is fetched without what its packages need: that has to be listed too."""
+    """A wheelhouse is fetched without dependencies, so they must be listed too."""
     requirement = pytest.importorskip("packaging.requirements").Requirement
     lines = (line.partition("#")[0] for line in (ROOT / "wheelhouse.txt").read_text().splitlines())
     listed = {named(requirement(line).name) for line in lines if line}

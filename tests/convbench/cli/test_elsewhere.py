@@ -1,4 +1,4 @@
-"""What runs on other systems than Linux, in a process from which is taken what Linux alone has."""
+"""The commands that run on other systems than Linux, in a process without Linux's own functions."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What goes wrong is one sentence that says what to do."""
+"""Every error is one sentence that says what to do."""
 
 import contextlib
 import json
@@ -196,7 +196,7 @@ def test_a_folder_that_cannot_be_written(project):
 
 
 def test_a_results_file_of_this_commit_that_is_broken(project, monkeypatch):
-    """It can be neither gone on from nor added to; asv would stop at it, too."""
+    """The run cannot resume from it or add to it; asv would stop at it, too."""
     commit = subprocess.check_output(["git", "-C", project, "rev-parse", "HEAD"], text=True)
     store(project)
     (project / "results" / "box" / f"{commit[:8]}-env.json").write_text("{")
@@ -231,7 +231,7 @@ def test_a_machine_too_busy_to_measure_on(monkeypatch):
         load.wait_until_quiet()
     said = re.fullmatch(
         r"this machine is too busy to measure on: other processes use (\d+\.\d) of (\d+) cores; "
-        r"stop what runs beside it, or say --busy to measure anyway",
+        r"stop other processes, or use --busy to measure anyway",
         caught.value.message,
     )
     assert said

@@ -1,4 +1,4 @@
-"""Where the command begins and ends: what it needs, and what its output can hold."""
+"""The start and end of the command: missing libraries, and output that cannot be written."""
 
 import os
 import re

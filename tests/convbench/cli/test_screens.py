@@ -43,7 +43,7 @@ def project(tmp_path_factory):
 
 @pytest.fixture
 def unmeasured(project, monkeypatch):
-    """In the project, what would be measured is made up."""
+    """The project, with made-up measurements."""
     monkeypatch.chdir(project.folder)
     monkeypatch.setattr(pipeline, "run", lambda *_: shown_reports.EVERYTHING)
     monkeypatch.setattr(session, "run", lambda _project, _request, console: shown_reports.told_run(console))

@@ -105,7 +105,7 @@ plain = sums
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory):
-    """A package that offers kernels, installed where PYTHONPATH points."""
+    """A package that provides kernels, installed where PYTHONPATH points."""
     folder = tmp_path_factory.mktemp("site")
     (folder / "other_kernels.py").write_text(KERNELS)
     about = folder / "other_kernels-1.0.dist-info"
@@ -124,7 +124,7 @@ def offered(package, *names):
 
 @pytest.mark.slow
 def test_offered_implementations_are_checked_and_timed(package):
-    """Also one that prints: that is no part of the answer."""
+    """Also an implementation that prints: its output is not part of the answer."""
     done = offered(package, "right", "talking", "--csv")
     assert done.returncode == 0, done.stderr
     lines = list(csv.DictReader(io.StringIO(done.stdout)))

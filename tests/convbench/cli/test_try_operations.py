@@ -1,4 +1,4 @@
-"""`convbench try --operation`: someone's own sizes and files, each operation checked and timed; mistakes are one sentence."""
+"""`convbench try --operation`: a user's own sizes and files, each operation checked and timed; mistakes are one sentence."""
 
 import json
 from pathlib import Path

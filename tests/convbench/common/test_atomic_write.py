@@ -1,4 +1,4 @@
-"""Files that take the place of others, and where they must not."""
+"""Files that replace others, and the cases in which they must not."""
 
 import contextlib
 import os
@@ -50,7 +50,7 @@ def test_a_pipe_is_written_to_and_stays_one(tmp_path):
 
 
 def test_a_name_beside_that_another_user_could_know_is_not_used(tmp_path):
-    """A link there made us overwrite what it named."""
+    """A link under that name would let us overwrite its target."""
     precious = tmp_path / "precious"
     precious.write_text("precious")
     (shared := tmp_path / "shared").mkdir()

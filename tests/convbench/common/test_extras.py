@@ -1,4 +1,4 @@
-"""What an extra brings is missing in a sentence that names the extra."""
+"""A missing optional dependency is one sentence that names the extra."""
 
 import sys
 
@@ -34,7 +34,7 @@ def test_asv_publishes_the_other_pages_where_ours_cannot_be_made(monkeypatch, tm
 
 
 def test_a_run_on_a_gpu_machine_wants_to_know_its_name(monkeypatch, tmp_path):
-    """Its results would be kept under the processor's name otherwise."""
+    """Otherwise its results would be stored under the processor's name."""
     monkeypatch.setitem(sys.modules, "pynvml", None)
     monkeypatch.setattr(machine, "DRIVER", tmp_path / "version")
     machine.require_device_names()

@@ -1,4 +1,4 @@
-"""Figures as people read them: the right unit, no digit too many, never an exponent."""
+"""Readable figures: the right unit, no digit too many, never an exponent."""
 
 import math
 import re

@@ -133,7 +133,7 @@ for os.environ["TORCHINDUCTOR_CACHE_DIR"] in sys.argv[1:]:
 @pytest.mark.slow
 @as_root
 def test_the_compiler_of_torch_keeps_to_a_folder_of_this_user(tmp_path, monkeypatch):
-    """The shared temporary folder has one under a name that anybody can take first."""
+    """torch's default folder in the shared temporary folder has a name that any user can take first."""
     pytest.importorskip("torch", reason="torch is not installed")
     shared = tmp_path / "tmp"
     shared.mkdir()

@@ -1,4 +1,4 @@
-"""What is told while work goes on."""
+"""The progress shown while work goes on."""
 
 import io
 import time
@@ -7,7 +7,7 @@ from convbench.common import progress, terminal
 
 
 def told(monkeypatch, is_terminal):
-    """What is printed of two kinds of work, and of the time after them."""
+    """The output of two kinds of work, and of the time after them."""
     monkeypatch.setattr(progress, "SILENT_SECONDS", 0.05)
     out = io.StringIO()
     console = terminal.SafeConsole(file=out, force_terminal=is_terminal, width=80)

@@ -54,7 +54,7 @@ def test_a_console_prints_no_control_and_reads_no_markup(color, style):
 
 @pytest.mark.parametrize("make", [progress.bar, progress.counting_bar])
 def test_a_bar_takes_a_parameter_for_what_it_is(make):
-    """Markup that closes what was never opened ended the run."""
+    """A closing tag without an opening one must not end the run."""
     out = io.StringIO()
     console = terminal.SafeConsole(file=out, force_terminal=True, width=200)
     with make(console) as bar:

@@ -1,4 +1,4 @@
-"""What a stranger's file may hold: the file is named and passed over, and all others answer."""
+"""Untrusted files with any content: the bad file is named and skipped, and all others are read."""
 
 import json
 import math
@@ -32,7 +32,7 @@ def text(**changes):
 
 
 def rows(*found):
-    """A file whose benchmarks were measured last, so that each command meets it."""
+    """A file with the newest benchmarks, so that each command reads it."""
     late = [[*row, *[None] * (len(COLUMNS) - len(row))] for row in found]
     for row in late:
         row[2:4] = "1", 1.8e12
@@ -150,7 +150,7 @@ def test_values_of_any_size_are_shown(suite, values, command, monkeypatch, tmp_p
 
 
 def test_a_bad_machine_or_list_of_benchmarks_does_not_end_asv_publish(suite, tmp_path):
-    """A pipe held it for ever; asv knows of no such file what is wrong with it."""
+    """A pipe must not block it forever; asv itself does not say what is wrong with such files."""
     shutil.copytree(suite.folder, tmp_path, dirs_exist_ok=True)
     for number, text in enumerate(["[]", "{", "{}", '{"machine": 3}', "[" * 100_000]):
         (folder := tmp_path / "results" / f"x{number}").mkdir()

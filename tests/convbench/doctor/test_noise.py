@@ -1,4 +1,4 @@
-"""How far apart equal work lies: what rounds are made of, and how many of them tell a slow-down."""
+"""The noise of equal work: how rounds are made, and how many of them detect a slow-down."""
 
 import io
 import math
@@ -35,7 +35,7 @@ def test_more_noise_needs_more_rounds(spread, factor):
 
 @pytest.mark.parametrize("spread", [0.01, 0.02, 0.03, 0.05])
 def test_in_so_many_rounds_nine_of_ten_are_told(spread):
-    """And hardly fewer or more: the number is that of rounds, not of luck."""
+    """The share is close to nine of ten, neither lower nor higher."""
 
     def told(rounds):
         random = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""What may befall a run, with real processes and real signals: one sentence, and no class lost that was finished."""
+"""Faults of a run, with real processes and signals: each is one sentence, and no finished class is lost."""
 
 import json
 import os
@@ -116,7 +116,7 @@ def test_a_run_whose_fork_server_is_killed_keeps_what_was_finished(first):
 
 
 def limited(folder, limit, *arguments):
-    """A run in which no file may grow beyond so many bytes."""
+    """A run with a limit on the size of files."""
     command = [sys.executable, "-m", "convbench", *arguments]
     limit_size = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))  # noqa: E731
     environment = {**os.environ, "HOME": str(folder / "home")}
@@ -127,11 +127,11 @@ def limited(folder, limit, *arguments):
 
 @pytest.mark.slow
 def test_a_disk_that_is_full_loses_the_class_in_flight_alone(first):
-    """The next run measures it, and what another run that failed left out."""
+    """The next run measures it, and what another failed run lacks."""
     folder = first.folder
     before = results(folder)
     done = limited(folder, 100_000, "run", "--busy", "--bench", "Samples")
-    assert sentence(done).startswith("Error: no file may grow as large here as one of asv's has to; asv ended with")
+    assert sentence(done).startswith("Error: the limit on file sizes (ulimit -f) is too low for asv's files; asv ended with")
     assert results(folder) == before
     assert not list(folder.glob("results/*/.*"))
     assert left_running(folder) == []
@@ -141,7 +141,7 @@ def test_a_disk_that_is_full_loses_the_class_in_flight_alone(first):
 
 
 def test_a_full_disk_is_told_from_a_limit(monkeypatch, tmp_path):
-    """On a full disk asv's log has no room for the reason."""
+    """On a full disk asv's log cannot hold the reason."""
     (tmp_path / "asv.conf.json").write_text(json.dumps(CONFIGURATION | PREINSTALLED))
     workspace = Workspace(project.load(tmp_path / "asv.conf.json"), "box", tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=0))
@@ -174,7 +174,7 @@ for target in {[str(target), str(new)]!r}:
 
 
 def test_results_that_cannot_be_written_are_told_before_anything_is_measured(first):
-    """/sys takes nobody's files, not even root's, whom a folder's permissions do not stop."""
+    """/sys accepts no files, not even from root, which ignores a folder's permissions."""
     folder = first.folder
     (folder / "results").rename(folder / "results.aside")
     (folder / "results").symlink_to("/sys/kernel")
@@ -268,7 +268,7 @@ def test_many_kills_of_a_range_from_the_making_of_its_environment_on(tmp_path, p
 
 
 def killed(folder, kills, run, seconds):
-    """What is stored after so many kills and a whole run; every class that was reported or stored once stays as it is.
+    """The stored results after several kills and a complete run; a class that was reported or stored once does not change.
 
     seconds: between a line that the run prints and its kill, at most.
     """

@@ -175,7 +175,7 @@ def test_quick_narrows_what_else_is_asked_for():
     ],
 )
 def test_the_rule_of_the_ceilings(patterns, globs, quick, threads):
-    """They come along unless cells are named; a short run needs those of one thread."""
+    """They are added unless cells are named; a short run needs those of one thread."""
     cells = select(*patterns, implementations=globs, quick=quick)
     assert of(cells, CEILINGS) == [(what, count) for what in ("'copy, 1 MiB'", "'multiply-add'") for count in threads]
 
@@ -243,7 +243,7 @@ def test_a_pattern_matches_its_cells_and_no_others(suite, data):
 @settings(max_examples=40)
 @given(st.lists(st.tuples(names, metacharacters), min_size=2, max_size=8, unique=True), st.data())
 def test_a_pattern_takes_any_text_literally(cells, data):
-    """A suite's own objects may show themselves as anything."""
+    """The repr of a suite's own objects may be any text."""
     every = [(name, (text,)) for name, text in cells]
     own = data.draw(st.lists(st.sampled_from(every), min_size=1, unique=True))
     assert set(asv_selects(plan.ClassPlan("s", own, 1, 0.0).pattern(), every)) == set(own)

@@ -81,7 +81,7 @@ def story(tmp_path_factory):
 
 
 def interrupted(made):
-    """What a run says that gets Ctrl-C while it builds the oldest commit, and its exit status."""
+    """The output and exit status of a run that gets Ctrl-C while it builds the oldest commit."""
     process = start(made.folder, "run", "ALL", "--busy")
     wait_for_line(process, f"building commit {made.hashes[0][:8]}")
     time.sleep(0.3)
@@ -120,7 +120,7 @@ def test_each_commit_is_measured_as_itself_and_one_that_does_not_build_is_kept_a
 def test_an_interrupted_range_goes_on_where_it_stopped(story):
     status, err = story.interrupted
     assert status == 1
-    assert err.strip() == "Error: interrupted: 1 of 5 commits are done; the same command goes on from there"
+    assert err.strip() == "Error: interrupted: 1 of 5 commits are done; the same command resumes there"
     assert story.left == []
     assert story.early.keys() == {story.hashes[4]}  # the newest was measured first
     assert f"all 2 cells of {story.hashes[4][:8]} have results" in story.ran[1]

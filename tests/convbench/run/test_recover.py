@@ -1,4 +1,4 @@
-"""What a class had finished when its run was cut short."""
+"""The finished cells of a class whose run was interrupted."""
 
 import json
 import math

@@ -41,7 +41,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module", params=SIGNALS)
 def story(folder, request):
-    """A run that is interrupted in its second class, the one that goes on from there, a third, and one with --again.
+    """A run that is interrupted in its second class, the one that resumes there, a third, and one with --again.
 
     While the second goes on, a commit is made.
     """

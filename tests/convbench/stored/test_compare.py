@@ -1,4 +1,4 @@
-"""convbench compare: what is said of two sides of a cell, and how it is laid out."""
+"""convbench compare: the verdict on two sides of a cell, and its layout."""
 
 import io
 import math
@@ -85,8 +85,8 @@ def test_what_differs_is_separated_and_beyond_the_noise(before, after):
         (side(1.0, 0.1), side(1.3), "unknown", "within 3 x the spread of 10 %"),
         (side(1.0, 0.1), side(1.4), "differs", "slower by over 3 x the spread of 10 %"),
         (side(1.0, 0.0), side(2.0, 0.0), "differs", "slower by over 10 %"),
-        (side(1.0, samples=1), side(2.0), "unknown", "1 and 20 samples, of 2 at least"),
-        (side(1.0), side(1.0, samples=0), "unknown", "20 and 0 samples, of 2 at least"),
+        (side(1.0, samples=1), side(2.0), "unknown", "1 and 20 samples; at least 2 are needed"),
+        (side(1.0), side(1.0, samples=0), "unknown", "20 and 0 samples; at least 2 are needed"),
         (compare.Side(1.0, 1.9, 2.0, 5), side(2.0), "unknown", "beyond 3 x the spread of 10 %, but the quartiles overlap"),
         (compare.Side(1.0, 0.99, 1.01, 5, "a"), side(1.0), "same", "within 10 %; before: a"),
         (compare.Side(reason="failed, a"), side(1.0), "unknown", "before: failed, a"),

@@ -222,7 +222,7 @@ def test_the_newest_of_several_environments_in_common(project):
     done = run(project)
     assert (done.exit_code, done.stderr) == (0, "")
     assert done.stdout.splitlines()[0].endswith(", new")
-    assert "measured less recently and left out: old\n" in done.stdout
+    assert "measured less recently and not shown: old\n" in done.stdout
 
 
 def test_environments_that_differ_are_not_compared(project):
@@ -298,7 +298,7 @@ def test_a_corrupt_file_is_named(project, which, content):
 @pytest.mark.parametrize("column", ["stats_repeat", "samples"])
 @pytest.mark.parametrize("content", [3, ["a"], [["a"]], [{}]])
 def test_a_column_that_makes_no_sense(project, column, content):
-    """Named, or passed over where the rest of the cell says enough; never a traceback."""
+    """It is named, or skipped where the rest of the cell is enough; never a traceback."""
     both(project, {"1": 1.0}, {"1": 1.0})
     path = project.folder / "results" / "box" / f"{project.head[:8]}-env.json"
     whole = json.loads(path.read_text())
@@ -325,7 +325,7 @@ def test_a_broken_list_of_benchmarks(project):
 
 def test_filters_that_leave_nothing(project):
     both(project, {"1": 1.0}, {"1": 1.0})
-    assert "passes these filters" in sentence(run(project, "--bench", "nothing"))
+    assert "matches these filters" in sentence(run(project, "--bench", "nothing"))
 
 
 def test_a_file_that_cannot_be_written(project):

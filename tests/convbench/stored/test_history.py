@@ -1,4 +1,4 @@
-"""What is told of stored results: which series changed, and where."""
+"""The report on stored results: which series changed, and where."""
 
 import contextlib
 import dataclasses
@@ -153,8 +153,8 @@ def test_a_range_of_five_commits(tmp_path, slow, kind, likely, between, unbuilt)
     [
         (["--since", "nonsense"], "git knows no commit 'nonsense'"),
         (["--since", "side"], "side is not in the history of HEAD"),
-        (["-b", "nothing"], "no series of box passes these filters"),
-        (["-i", "cpu.tor"], "no implementation is called 'cpu.tor'; there is cpu.torch"),
+        (["-b", "nothing"], "no series of box matches these filters"),
+        (["-i", "cpu.tor"], "no implementation is called 'cpu.tor'; available: cpu.torch"),
         (["--json", "missing/out.json"], "cannot write to missing/out.json"),
         (["--machine", "attic"], "no results of machine 'attic' in results/, only of box, den"),
     ],
@@ -171,7 +171,7 @@ def test_mistakes(project, arguments, words):
 
 @pytest.mark.parametrize("cut", ["at once", "in its middle"])
 def test_a_corrupt_file_is_named_and_passed_over(project, cut):
-    """Whole: what stands before the damage counts no more than the rest."""
+    """The whole file is skipped, also the part before the damage."""
     broken = project.results / "box" / "00000000-env.json"
     content = json.loads(project.path.read_text())
     column = content["result_columns"].index("result")
@@ -193,7 +193,7 @@ def test_results_that_head_does_not_descend_from(project):
     strange = project.results / "box" / "ffffffff-env-py3.11.json"
     strange.write_text(json.dumps(content))
     try:
-        assert "left out: 1 commit with results, not in the history of HEAD" in run(project).stdout
+        assert "ignored: 1 commit with results, not in the history of HEAD" in run(project).stdout
     finally:
         strange.unlink()
 
@@ -202,7 +202,7 @@ def test_results_that_head_does_not_descend_from(project):
 
 
 def measured(folder, factors, versions=(), own=(), facts=None):
-    """A commit for each factor that a cell was slower by; versions, own: by place, of the environment and of the cell."""
+    """A commit for each factor by which a cell was slower; versions, own: by place, of the environment and of the cell."""
     made = Published(folder / "p", {TIMES: benchmark(TIMES, NAMES[:2])})
     random = np.random.default_rng(5)
     for place, factor in enumerate(factors):

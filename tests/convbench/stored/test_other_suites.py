@@ -1,4 +1,4 @@
-"""`convbench table` on a suite that is not ours, and which of the files it finds it shows."""
+"""`convbench table` on a suite that is not ours, and which of the files it shows."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""What asv and the suite wrote, read back: every status, every broken file, and every wrong value."""
+"""Results of asv and the suite are read back: every status, every broken file, and every wrong value."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""Tables and records: what a small set of cells looks like, on wide screens, narrow ones, and to programs."""
+"""Tables and records of a small set of cells, on wide and narrow screens, and as JSON and CSV."""
 
 import io
 import json

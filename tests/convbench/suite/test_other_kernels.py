@@ -53,7 +53,7 @@ def test_files_and_commits_by_name(root, tmp_path):
         (["cpu.mine@--output=x"], [], "git show failed"),
         (["cpu.fast@HEAD"], [], "cpu.fast@HEAD has a compiled part, and only the working tree's is built here"),
         (["cpu.bad@HEAD"], [], "cpu.bad@HEAD is not Python"),
-        ([], ["a/mine.py", "b/mine.py"], "two of the files have one name"),
+        ([], ["a/mine.py", "b/mine.py"], "two of the files have the same name"),
     ],
 )
 def test_mistakes(root, names, given, words):

@@ -1,4 +1,4 @@
-"""What a user types is a problem of the operation, or a usage error that says what one looks like."""
+"""Arguments become a problem of the operation, or a usage error with an example."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Kernels built for profilers, which see Cython's functions and lines in them; what is measured is never built so."""
+"""Kernels built for profilers, which see Cython's functions and lines; measured kernels are never built so."""
 
 import os
 import re

@@ -136,7 +136,7 @@ def tool(monkeypatch, tmp_path, script):
             "py-spy ended with status 7: Error: it broke",
         ),
         ("exit 9", "py-spy ended with status 9: it printed nothing"),
-        ("echo '<svg></svg>' > $2", "py-spy never saw the process at work in 1 s"),
+        ("echo '<svg></svg>' > $2", "py-spy took no sample of the running process in 1 s"),
     ],
 )
 def test_what_py_spy_cannot_do(monkeypatch, tmp_path, script, words):
