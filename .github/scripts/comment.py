@@ -49,7 +49,7 @@ VERDICTS += ("ambiguous", "improved", "new", "gone", "same", "skipped", "untouch
 STATUS = {
     0: "passes",
     1: "fails: cells have regressed",
-    2: "did not run: its call was wrong",
+    2: "did not run: it was called incorrectly",
     3: "fails: the head does not build, or a benchmark that works on the base fails on it",
     4: "cannot pass: cells that should have been measured were not",
 }
@@ -89,7 +89,7 @@ def artifacts(run: dict, api: Api) -> list[bytes]:
     listed = api.ask("GET", f"actions/runs/{int(run['id'])}/artifacts?per_page=100")["artifacts"]
     there = [each for each in listed if ARTIFACT.fullmatch(each["name"]) and not each["expired"]]
     if not there:
-        raise Nothing("the run left no report: the gate was not asked for, or did not get that far")
+        raise Nothing("the run left no report: the gate was not requested, or did not finish")
     newest = {each["name"]: each for each in sorted(there, key=lambda each: each["id"])}
     if len(newest) > MAX_ARTIFACTS:
         raise Refused(f"the run has more than {MAX_ARTIFACTS} reports")
@@ -132,7 +132,7 @@ def parse(written: str) -> dict:
     try:
         report = json.loads(written, object_pairs_hook=distinct, parse_int=whole, parse_constant=whole)
     except (ValueError, RecursionError) as error:
-        raise Refused(f"gate.json is no JSON ({type(error).__name__})") from None
+        raise Refused(f"gate.json is not JSON ({type(error).__name__})") from None
     REPORT(report, "gate.json")
     return report
 
@@ -356,7 +356,7 @@ def pull_request(run: dict, api: Api, repository: str) -> int:
         if pull["state"] == "open" and pull["base"]["repo"]["full_name"] == repository
     ]
     if not found:
-        raise Nothing("no open pull request here is of the branch that was measured")
+        raise Nothing("no open pull request here has the measured branch")
     measured = [int(number) for number, commit in found if commit == run["head_sha"]]
     if not measured:
         raise Nothing("the commit that was measured is not the head of its pull request")
@@ -374,7 +374,7 @@ def find(number: int, api: Api) -> int | None:
                 return comment["id"]
         if len(comments) < 100:
             return None
-    raise Refused(f"pull request {number} has too many comments to look through")
+    raise Refused(f"pull request {number} has too many comments to search")
 
 
 def main() -> int:

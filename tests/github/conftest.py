@@ -1,4 +1,4 @@
-"""A GitHub of our own, for each test that asks it."""
+"""A GitHub stand-in for each test."""
 
 import pytest
 from comments import GOOD, Github, packed

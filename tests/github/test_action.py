@@ -38,7 +38,7 @@ def pull(adopter, **more):
 
 
 def test_a_pull_request_of_a_fork_with_a_hostile_branch(adopter):
-    """It is measured where it left main, by the accepted regressions of main as it is now, and with no right to anything."""
+    """It is measured against the commit where it left main, with main's current acceptances, and without any rights."""
     git(adopter.top, "checkout", "--quiet", "main")
     accepted = '[[accept]]\ncell = "a"\nreason = "b"\n'
     main = adopter.change(**{"perf__convbench-accept.toml": accepted})
@@ -63,7 +63,7 @@ def test_a_pull_request_of_a_fork_with_a_hostile_branch(adopter):
 
 
 def test_the_token_is_given_to_the_fetches_alone_and_sent_once(adopter):
-    """One that the checkout has kept would be sent, too, and GitHub refuse both."""
+    """A token kept by the checkout would be sent as well, and GitHub would refuse both."""
     run = Run(adopter.hub, pull(adopter))
     seen, real = adopter.folder / "seen", shutil.which("git")
     asked = f"{real} config --get-all http.https://github.com/.extraheader | base64 --wrap=0"

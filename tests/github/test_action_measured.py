@@ -40,7 +40,7 @@ def run(adopter, context):
 
 
 def built(adopter):
-    """What was built since this was asked last."""
+    """The commits built since the last call."""
     path = adopter.folder / "builds"
     found = path.read_text().split() if path.exists() else []
     path.write_text("")

@@ -1,4 +1,4 @@
-"""Archives that the gate does not write, which the script that comments refuses before it reads much."""
+"""Archives that the gate does not write are refused by the comment script before it reads much."""
 
 import contextlib
 import io
@@ -43,7 +43,7 @@ PACKED_OTHERWISE = "encrypted or not packed as the gate's are"
         (b"<html>no zip</html>", "cannot be read"),
         (packed(**GOOD)[:-30], "cannot be read"),
         (packed(**GOOD | {"gate_json": b"\xff\xfe"}), "cannot be read"),
-        (packed(**GOOD | {"gate_json": " \n"}), "gate.json is no JSON"),
+        (packed(**GOOD | {"gate_json": " \n"}), "gate.json is not JSON"),
         (packed(**GOOD | {"gate_json": "0" * (50 << 20)}), "gate.json has more than 4194304 bytes"),  # 50 kB as a zip
         (bytes((4 << 20) + 1), "the artifact has more than 4194304 bytes"),
         (packed(zipfile.ZIP_BZIP2, **GOOD), PACKED_OTHERWISE),
@@ -88,7 +88,7 @@ def test_a_report_is_read_stored_and_deflated(method):
 @pytest.mark.parametrize("name", ["gate_json", "gate_md"])
 @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_a_bomb_is_not_inflated(method, name):
-    """24 MiB of zeros; what is not read may be as large as it is."""
+    """24 MiB of zeros; files that are not read may have any size."""
     bomb = packed(method, **GOOD | {name: bytes(24 << 20)})
     assert len(bomb) < 4 << 20
     refused = method != zipfile.ZIP_DEFLATED or name != "gate_md"

@@ -1,4 +1,4 @@
-"""A report's shape, which the script that comments holds against what the gate writes."""
+"""The comment script checks the shape of a report."""
 
 import contextlib
 import copy

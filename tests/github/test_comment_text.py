@@ -1,4 +1,4 @@
-"""What a comment shows: numbers, verdicts and names, in which nothing means anything to GitHub."""
+"""The text of a comment: numbers, verdicts and names, without anything that GitHub interprets."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Our own gate: when it measures, what judges, and whether every operation is measured."""
+"""Our own gate: when it measures, which code judges, and that every operation is measured."""
 
 import itertools
 import json

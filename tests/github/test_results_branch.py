@@ -1,4 +1,4 @@
-"""The branch of results: what the weekly job takes from an artifact, and what it takes back."""
+"""The branch of results: what the weekly job copies from an artifact, and what it restores."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The weekly run tells of what became slower in one issue, and closes it when that is over."""
+"""The weekly run reports slower cells in one issue, and closes it when they are back."""
 
 import os
 

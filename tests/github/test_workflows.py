@@ -36,7 +36,7 @@ def test_the_schema_of_workflows_holds():
 
 
 def test_zizmor_finds_nothing(tmp_path):
-    """What is ignored says why that is safe."""
+    """Each ignored finding says why it is safe."""
     command = [tool("zizmor"), "--offline", "--no-config", "--strict-collection", "--no-progress", "--persona", "pedantic"]
     pinned = [tmp_path / path.name for path in TEMPLATES]
     for path, written in zip(TEMPLATES, pinned, strict=True):
