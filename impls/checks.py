@@ -21,7 +21,7 @@ CGROUP = Path("/sys/fs/cgroup")
 
 
 def together(*arguments: Any) -> tuple[Any, ...]:
-    """What a check calls with checked arguments that are wanted themselves."""
+    """Return the checked arguments themselves, in place of a call."""
     return arguments
 
 
@@ -168,7 +168,7 @@ def require_sides(input_shape: tuple[int, ...]) -> None:
 
 
 def require_images(input_shape: tuple[int, ...]) -> None:
-    """Raise ValueError for the shape of what is no batch of images."""
+    """Raise ValueError for a shape that is not a batch of images'."""
     if len(input_shape) == 4:
         return
     missing = ", ".join(["None"] * (4 - len(input_shape)))
@@ -199,7 +199,7 @@ def require_limits(limits: Mapping[str, Any], *known: str) -> None:
 
 
 def asks(owner: str, elements: int, dtype: str) -> bool:
-    """Whether a call has enough elements to check free memory first.
+    """Whether a call is large enough to check free memory first.
 
     A device has memory of its own, and its library says itself what does not fit.
     """
@@ -228,7 +228,7 @@ def free_memory() -> int | None:
         pass
     try:
         most = int((CGROUP / "memory.max").read_text(encoding="ascii"))  # "max" if there is no limit
-        # Pages of files are given back when memory is asked for, so they count as free.
+        # The system reclaims pages of files when memory is needed, so they count as free.
         cached = dict(line.split() for line in (CGROUP / "memory.stat").read_text(encoding="ascii").splitlines())
         found.append(most - int((CGROUP / "memory.current").read_text(encoding="ascii")) + int(cached.get("file", 0)))
     except (OSError, ValueError):

@@ -20,7 +20,7 @@ SOFT = 1  # omp_pause_soft of omp.h: what was set, such as a number of threads, 
 
 
 class _Fork(threading.local):
-    """What could not be released before this thread's fork; None if nothing was tried."""
+    """The pools that could not be released before this thread's fork; None if nothing was tried."""
 
     kept: list[ctypes.CDLL] | None = None
 
@@ -73,6 +73,6 @@ def _start_child() -> None:
 
 
 def register() -> None:
-    """Have every fork of this process from now on do so; called once, when the package is imported."""
+    """Register these functions for every fork of this process; called once, when the package is imported."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=_release, after_in_parent=_resume, after_in_child=_start_child)

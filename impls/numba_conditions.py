@@ -1,4 +1,4 @@
-"""What Numba needs here: to compile, a folder of this user's for what it compiles, and threads that two callers may share."""
+"""Checks Numba's requirements: compilation, a cache folder of this user's, and threads that two callers may share."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def require(name: str, module: Any) -> None:
 
 
 def _is_numbas(value: Any) -> bool:
-    """Whether it is Numba's own, such as njit, or a kernel that it made."""
+    """Whether an object is Numba's own, such as njit, or a kernel that it made."""
     return any(str(getattr(one, "__module__", "")).startswith("numba.") for one in (value, type(value)))
 
 

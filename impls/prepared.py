@@ -1,4 +1,4 @@
-"""Weights that are packed once: the attribute `.prepare` of implementations and its result."""
+"""Packs weights once: the attribute `.prepare` of implementations and its result."""
 
 from __future__ import annotations
 

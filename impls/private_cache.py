@@ -1,4 +1,4 @@
-"""Folders of compiled code that are this user's alone: torch and Numba read pickles from theirs, which run what they hold."""
+"""Private folders for compiled code: torch and Numba read pickles from theirs, and a pickle can run any code."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class _Operation(types.ModuleType):
         return self.cpu.auto.convolve(input, weight, bias, stride, padding, dilation, groups, exact=exact)
 
     def __reduce__(self):
-        """Pickled and copied as a function is, by name: a module is not."""
+        """Pickle and copy by name, as functions are; modules cannot be pickled."""
         return importlib.import_module, (self.__name__,)
 
     __call__.__qualname__ = "conv2d"  # Python's own message about a missing argument names the operation

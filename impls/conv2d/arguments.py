@@ -35,7 +35,7 @@ class Geometry(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What a checked call comes to: the function without checks that computes it, and settings in their one form.
+    """The plan of a checked call: the unchecked function that computes it, and normalised settings.
 
     elements: those of Geometry if they are so many that each call asks for free memory first, else 0.
     """
@@ -48,7 +48,7 @@ class Plan(NamedTuple):
 
 
 class Dispatcher(dict[tuple[Any, ...], Plan]):
-    """The plan of every problem that was called: its arguments were checked, and what computes it was picked, once.
+    """Caches the plan of every problem that was called, so that it is checked and picked only once.
 
     A key is the function that makes such plans, then what it is called with: shapes of input, weight and bias (or None),
     their dtype, stride, padding, dilation and groups made of int and str alone, and the number of threads. The plan of a new
@@ -170,13 +170,13 @@ def unsupported(
 def outside(
     limits: Mapping[str, Any], weight: tuple[int, ...], stride: Pair, dilation: Pair, groups: int, dtype: str
 ) -> str | None:
-    """The same of arguments in their one form."""
+    """Return which normalised argument is outside `limits`, or None."""
     actual = {"kernel": weight[2:], "stride": stride, "dilation": dilation, "groups": groups, "C/groups": weight[1]}
     return checks.outside(limits, {**actual, "dilation/stride": dilation_by_stride(stride, dilation), "dtype": dtype})
 
 
 def dilation_by_stride(stride: Pair, dilation: Pair) -> tuple[float, float]:
-    """How many outputs on, along each axis, lies the one whose first tap sees what this one's second does, or a fraction."""
+    """Dilation over stride along each axis: by how many outputs the view of a tap moves to that of the next."""
     return dilation[0] / stride[0], dilation[1] / stride[1]
 
 

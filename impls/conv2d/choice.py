@@ -1,4 +1,4 @@
-"""Which implementation computes a problem fastest: by measured problems, the more the more they are like it, or by rule.
+"""Picks the fastest implementation of a problem: by measured problems, weighted by similarity, or by rule.
 
 The measurements (measurements.py) hold for the compiled kernels alone; where these are missing, rules (rules.py) say what is
 best of what is there.
@@ -56,7 +56,7 @@ class Choice:
         return next((other.name for other in self.others), None)
 
     def __str__(self) -> str:
-        """What was picked, from which measurements or by which rule, and what comes second."""
+        """The pick, its measurements or rule, and the runner-up."""
         picked, second = self.implementation.name, self.runner_up
         lines = [f"{picked} for {self.problem}"]
         lines += [] if self.measurements else [f"by rule: {self.rule}; {self.why}"]
@@ -87,7 +87,7 @@ def _threads(count: int) -> str:
 
 
 def best_first(exact: bool, by_rule: bool, *fields: Any) -> Iterator[Callable[..., Any]]:
-    """What can compute a problem, without checks of arguments. fields: those of Problem, then the number of threads."""
+    """The unchecked implementations for a problem, best first. fields: those of Problem, then the number of threads."""
     *problem, threads = fields
     found = choose(Problem(*problem), threads, exact, by_rule)
     yield found.implementation.unchecked
@@ -124,7 +124,7 @@ def choose(problem: Problem, threads: int, exact: bool = False, by_rule: bool = 
 
 
 def _expectations(measured: Measurements | None, problem: Problem) -> Iterator[tuple[tuple[Measured, ...], dict[str, float]]]:
-    """What lets expect which times, the surest first: the problem's own, those of all, and nothing, where rules decide."""
+    """The sources of expected times, the surest first: the problem's own, those of all, or none, where rules decide."""
     if measured:
         yield measured.known.expect(problem)
         yield measured.known.expect(problem, itself=False)  # its own may all be of what cannot compute this here
@@ -171,7 +171,7 @@ def _kernels() -> Any:
 
 
 def instruction_set() -> str | None:
-    """What the kernels were compiled for; None if they are not built."""
+    """The instruction set that the kernels were compiled for; None if they are not built."""
     return kernels.instruction_set() if (kernels := _kernels()) else None
 
 

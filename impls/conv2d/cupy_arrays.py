@@ -53,7 +53,7 @@ def raw_kernel(source: str, name: str, dtype: str, **constants: Any) -> cupy.Raw
 
 @functools.cache
 def multiprocessors() -> int:
-    """How many the current device has."""
+    """The number of multiprocessors of the current device."""
     return int(cupy.cuda.runtime.getDeviceProperties(cupy.cuda.runtime.getDevice())["multiProcessorCount"])
 
 

@@ -1,4 +1,4 @@
-"""Whether CuPy or torch has a CUDA device within reach and what it takes to use it, for the implementations that need one.
+"""Checks that CuPy or torch can use a CUDA device, for the implementations that need one.
 
 Each library is imported if it is asked about; one that is not installed is worded by impls.load.
 """

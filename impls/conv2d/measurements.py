@@ -1,4 +1,4 @@
-"""What was measured of which problem, and what that lets expect of another: cpu/auto.toml, written by `make tune`.
+"""The measurements in cpu/auto.toml, written by `make tune`, and the times they predict for other problems.
 
 It has a table for each instruction set, processor and number of threads. The measurements are of float32.
 """
@@ -59,7 +59,7 @@ IDENTITY = ("vendor_id", "cpu family", "model", "CPU implementer", "CPU architec
 
 
 class Problem(NamedTuple):
-    """What decides a time: shapes and settings in their one form (impls/conv2d/arguments.py), and the dtype's name."""
+    """A problem by what decides its time: normalised shapes and settings (impls/conv2d/arguments.py) and the dtype's name."""
 
     input: tuple[int, ...]
     weight: tuple[int, ...]
@@ -86,7 +86,7 @@ class Problem(NamedTuple):
         return arguments.outside(_transforms(), self.weight, self.stride, self.dilation, self.groups, self.dtype) is None
 
     def __str__(self) -> str:
-        """Shapes, and what is not torch's default."""
+        """The shapes, and the settings that are not torch's defaults."""
         said = [f"input {_by(self.input)}", f"weight {_by(self.weight)}"]
         said += [f"stride {_by(self.stride)}"] * (self.stride != (1, 1))
         said += [f"padding {_by(map(sum, self.padding))} in all"] * any(map(any, self.padding))
@@ -156,15 +156,15 @@ def place(problem: Problem) -> list[float]:
 
 
 def unfilled(problem: Problem) -> list[float]:
-    """What whole blocks hold over what is asked for, in powers of two: lanes along a row of the output and along output
-    channels, pixels of Winograd's tiles. What works in such blocks takes so much longer, whatever the problem.
+    """The padding of whole blocks, as log2 of their size over that needed: lanes along a row of the output and along output
+    channels, pixels of Winograd's tiles. Implementations with such blocks take so much longer, whatever the problem.
     """
     lanes = problem.output[3], problem.weight[0] // problem.groups
     return [*(_spare(count, LANES) for count in lanes), untiled(problem)]
 
 
 def untiled(problem: Problem) -> float:
-    """What Winograd's tiles of 4x4 hold over the pixels that are asked for, in powers of two.
+    """The padding of Winograd's 4x4 tiles: log2 of their pixels over the output's.
 
     With a dilation, outputs that see pixels next to each other's are as many apart, and have tiles of their own.
     """
@@ -178,7 +178,7 @@ def _spare(count: int, block: int) -> float:
 
 @dataclass(frozen=True)
 class Known:
-    """Measured problems, and what they let expect of others: Gaussian process regression, also called kriging, of the
+    """Measured problems, and predictions for others: Gaussian process regression, also called kriging, of the
     logarithms of how many times as long as the fastest each took (Rasmussen and Williams, Gaussian Processes for Machine
     Learning, MIT Press 2006, algorithm 2.1), with measurements of NOISE_VARIANCE and covariance exp(-distance) between the
     problems' places plus, for the line that goes through all of them, TREND_VARIANCE times the product of what they leave
@@ -214,7 +214,7 @@ class Known:
         return np.abs(self._places - there).sum(axis=1)
 
     def _covariance(self, there: Any, left: Any) -> np.ndarray:
-        """Of a problem at a place that leaves so much unfilled with each measured one."""
+        """The covariance of a problem at a place, with so much unfilled, with each measured one."""
         return np.exp(-self._distances(there)) + TREND_VARIANCE * self._unfilled @ left
 
     def expect(self, problem: Problem, itself: bool = True) -> tuple[tuple[Measured, ...], dict[str, float]]:
@@ -236,7 +236,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Measurements:
-    """What was measured with one instruction set, processor and number of threads, and where."""
+    """The measurements with one instruction set, processor and number of threads."""
 
     instruction_set: str
     processor: str
@@ -253,7 +253,7 @@ ARGUMENTS = ("input", "weight", "stride", "padding", "dilation", "groups")
 
 @functools.lru_cache(maxsize=1)
 def _all() -> tuple[Measurements, ...]:
-    """All that was measured; nothing if the file is not there."""
+    """All measurements; none if the file does not exist."""
     if not FILE.is_file():
         return ()
     content = tomllib.loads(FILE.read_text(encoding="utf-8"))

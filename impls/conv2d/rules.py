@@ -1,4 +1,4 @@
-"""Rules for problems of which nothing was measured: which kind a problem is of, and what is tried for each kind, in order.
+"""Rules for problems without measurements: the kinds of problems, and the implementations to try for each kind in order.
 
 The thresholds are where the measurements of cpu/auto.toml, with AVX2 and AVX-512, on one thread and two, turn from one
 implementation to another. docs/auto.md ("By rule") has the rules in words, and on how many problems each is wrong.
@@ -71,7 +71,7 @@ MAX_SMALL_PRODUCT_FLOPS = 4_000_000  # where the layer is a product of matrices 
 
 
 def kind(problem: Problem, instructions: str | None) -> str:
-    """Which of RULES holds for a problem. instructions: the set that the kernels are compiled for, None without them."""
+    """The kind of a problem, a key of RULES. instructions: the set that the kernels are compiled for, None without them."""
     channels, outputs, kernel = problem.weight[1], problem.weight[0] // problem.groups, problem.weight[2:]
     wide, stride, taps = instructions == WIDE_VECTORS, max(problem.stride), math.prod(problem.weight[2:])
     images, _, rows, columns = problem.output

@@ -64,7 +64,7 @@ def unsupported(
 
 
 def require_jpegs(jpegs: Any) -> list[bytes]:
-    """The JPEGs as a list of bytes. Raises TypeError or ValueError for what is no sequence of them."""
+    """The JPEGs as a list of bytes. Raises TypeError or ValueError for anything else."""
     if isinstance(jpegs, (bytes, bytearray, str)) or not isinstance(jpegs, Sequence):
         raise TypeError(f"jpegs must be a list of bytes, not {type(jpegs).__name__}")
     if not len(jpegs):
@@ -92,7 +92,7 @@ def require_sizes(jpegs: list[bytes], scale: int = 1) -> list[tuple[int, int]]:
 
 
 def require_regions(regions: Any, images: list[tuple[int, int]]) -> list[Region]:
-    """The region of each image of these sizes. Raises TypeError or ValueError for what is none."""
+    """The region of each image of these sizes. Raises TypeError or ValueError for invalid regions."""
     try:
         found = [Region(*map(index, region)) for region in regions]
     except TypeError:

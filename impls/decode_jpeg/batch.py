@@ -11,7 +11,7 @@ from impls.read_batch.batch import in_threads
 
 
 def each(read: Callable[[int], np.ndarray], count: int, workers: int) -> list[np.ndarray]:
-    """What read(i) returns of each image; where several fail, the error of the first."""
+    """The results of read(i) for each image; where several fail, the error of the first is raised."""
     found = [np.empty(0, np.uint8)] * count
 
     def some(begin: int, stop: int) -> None:

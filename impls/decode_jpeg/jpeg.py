@@ -1,4 +1,4 @@
-"""What the markers of a JPEG say, without decoding it: its size, whether it is all there, and how much work it can be.
+"""Reads the markers of a JPEG without decoding it: its size, whether it is complete, and how much work it is.
 
 ITU-T T.81, annex B; which markers a decoder takes, and how, is libjpeg's jdmarker.c. Markers that it would pass over, or read
 in another way, are refused, so that the size that is checked is the size that is decoded. Decoders make up what is missing of
@@ -30,7 +30,7 @@ _MARKER = re.compile(rb"\xff[\xc0-\xcf\xd8-\xfe]")
 
 
 class BadImage(ValueError):
-    """Bytes are no JPEG, not the whole of one, or of a kind that is not read here; the text names the image."""
+    """The bytes are not a JPEG, not a complete one, or of an unsupported kind; the text names the image."""
 
 
 class _Header(NamedTuple):

@@ -97,7 +97,7 @@ def output_pixels(shape: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, di
 
 
 def elements(shape: Sizes, found: Geometry) -> int:
-    """Of the padded image and the matrix."""
+    """The elements of the padded image and of the matrix."""
     padded = math.prod(size + 2 * pad for size, pad in zip(shape, found.padding, strict=True))
     return padded + math.prod(found.kernel) * math.prod(found.pixels)
 

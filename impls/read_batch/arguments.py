@@ -91,7 +91,7 @@ def unsupported(
 
 
 def evident(bands: int, height: int, width: int) -> bool:
-    """Whether an array of (bands, height, width), in whatever order, shows which of its axes holds the bands.
+    """Whether the shape of an array tells which of its axes holds the bands.
 
     It does where images are square and bands not as many as rows; one band, or one row, has lost its axis. skimage.io takes
     three or four rows for the bands of a colour image.
@@ -122,12 +122,12 @@ def require_bands(bands: tuple[int, ...], count: int, owner: str) -> None:
 
 
 def damaged(path: str) -> BadTile:
-    """What is said of a file that is no TIFF, or not the whole of one."""
+    """The error for a file that is not a complete TIFF."""
     return BadTile(f"tile {path} is damaged, cut short, or not a TIFF")
 
 
 def named(path: str, read: Callable[..., Any], *more: Any) -> Any:
-    """read(path, *more), whose errors name the tile, in the same words whatever library could not read it."""
+    """Call read(path, *more) with errors that name the tile, in the same words for every library."""
     try:
         return read(path, *more)
     except (BadTile, NoSuchBand, MemoryError):

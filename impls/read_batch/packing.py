@@ -119,7 +119,7 @@ def _home(tiles: list[str], owners: list[int]) -> tuple[str, File, File]:
 
 
 def _trusted(folder: str, users: set[int], tiles: list[str], owners: list[int]) -> bool:
-    """Whether files of these users may speak for the tiles.
+    """Whether files of these users can be trusted for the tiles.
 
     Those of this process's user may, of a tile's owner, and beside a tile. Others would supply the pixels of any tile below a
     folder that they may write to.

@@ -1,4 +1,4 @@
-"""What the first directory of a TIFF says: the check before a library reads a tile, and where its strips lie in the file.
+"""Reads the first directory of a TIFF: checks a tile before a library reads it, and finds its strips in the file.
 
 Adobe, TIFF Revision 6.0, 1992: sections 2 (structure), 7 (strips), 8 (baseline tags) and 15 (blocks, which it calls tiles).
 BigTIFF: https://libtiff.gitlab.io/libtiff/specification/bigtiff.html
@@ -43,7 +43,7 @@ READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY  # a named pipe is not waited f
 
 
 class Image(NamedTuple):
-    """What the first directory says of an image.
+    """The properties of an image in the first directory.
 
     order: "<" or ">", the order of a number's bytes. reversed: whether a byte's first bit is its lowest. together: whether a
     pixel's bands lie side by side; otherwise the parts of the first band come first. blocks: whether the parts are blocks,
@@ -82,7 +82,7 @@ class Image(NamedTuple):
 
     @property
     def dtype(self) -> str:
-        """NumPy's name for the pixels' type. Raises ValueError or KeyError for what has none."""
+        """NumPy's name for the pixels' type. Raises ValueError or KeyError if there is none."""
         (form,) = set(self.formats)  # of all bands the same
         return f"{FORMATS[form]}{self.bits}"
 
@@ -139,7 +139,7 @@ def check(path: str, texts: tuple[int, ...] = (), all_directories: bool = False)
 
 
 def check_file(tile: Tile, texts: tuple[int, ...] = (), all_directories: bool = False) -> Image:
-    """Hold what a file claims against its bytes, before a library reads it.
+    """Check a file's directory against its size before a library reads it.
 
     texts: tags whose values are wanted as bytes. all_directories: whether the library reads the directories behind the first.
     Raises NotImplementedError for what no implementation reads, and OSError, ValueError or KeyError for what is no regular

@@ -67,7 +67,7 @@ class File:
         return unpack(f"{form.order}{number}{NUMBERS[kind]}", self.value(form, entry))
 
     def read(self) -> Header:
-        """What was read since it was asked last."""
+        """The bytes read since the last call."""
         header, self.header = self.header, []
         return tuple(header)
 

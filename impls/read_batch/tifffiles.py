@@ -29,7 +29,7 @@ def pixels(path: str) -> np.ndarray:
 
 
 def checked_pixels(tile: tiff.Tile, found: tiff.Image) -> np.ndarray:
-    """What pixels() returns, of a tile of which check_file() found this."""
+    """The result of pixels() for a tile that check_file() has checked."""
     if not found.stored:  # of a single part tifffile would take the file's own first bytes for the pixels
         return np.full((found.bands, found.height, found.width), found.blank, found.dtype)
     with tifffile.TiffFile(tile, **PLAIN) as file:

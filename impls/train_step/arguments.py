@@ -56,14 +56,14 @@ def unsupported(limits: Mapping[str, Any], network: str, dtype: Any = "float32")
 
 
 def shapes(network: str) -> tuple[tuple[int, ...], ...]:
-    """The shapes of a network's parameters. Raises LookupError for one that there is not."""
+    """The shapes of a network's parameters. Raises LookupError for an unknown network."""
     if network not in SHAPES:
         raise LookupError(f"no network is called {network!r}; there are {', '.join(SHAPES)}")
     return SHAPES[network]
 
 
 def _require_parameter(owner: str, name: str, array: Any) -> None:
-    """Raise TypeError or ValueError for what cannot be updated in place."""
+    """Raise TypeError or ValueError for an array that cannot be updated in place."""
     checks.require_arrays(owner, **{name: array})
     if (dtype := _dtype(array)) != "float32":
         raise TypeError(f"{name} must be float32, not {dtype}")
@@ -89,7 +89,7 @@ def _require_images(owner: str, images: Any, labels: Any) -> None:
 
 
 def _dtype(array: Any) -> str:
-    """The dtype's name, which torch's begin with its own."""
+    """The dtype's name, without torch's prefix."""
     return str(array.dtype).removeprefix("torch.")
 
 

@@ -50,7 +50,7 @@ def _convolutional(parameters: list[Any], images: Any, convolve: Convolution, ke
 
 
 def _dropped_out(values: Any, kept: Any) -> Any:
-    """What is left of the values, scaled so that their mean stays."""
+    """The values after dropout, scaled so that their mean stays."""
     return values if kept is None else values * (kept / (1 - DROPPED)).to(values.dtype)
 
 
@@ -67,7 +67,7 @@ def _kept(network: str, count: int, step: int, device: Any) -> tuple[Any, Any]:
 
 
 def hashed(count: int, step: int, device: Any) -> Any:
-    """So many numbers from 0 to 2^16 - 1 that look random: a hash of their places, alike on every device.
+    """Pseudo-random numbers from 0 to 2^16 - 1: a hash of their places, the same on every device.
 
     torch's generators draw other numbers on a device than on the CPU, and the answers could not be checked.
     https://github.com/skeeto/hash-prospector

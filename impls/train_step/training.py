@@ -48,7 +48,7 @@ def step_on_device(
     step: int,
     lr: float,
 ) -> float:
-    """The same of tensors on a CUDA device, by torch's Adam as it comes there: all parameters in each of its kernels.
+    """The same step on a CUDA device, by torch's default Adam there: all parameters in each of its kernels.
 
     float32 as float32. The loss is waited for.
     """

@@ -93,8 +93,8 @@ def unsupported(
     dtype: Any = "float32",
     compression: str = "none",
 ) -> str | None:
-    """Return the part of tiles (N, C, H, W) outside `limits`, or None. Raises as a call would for what is nowhere
-    supported.
+    """Return the part of tiles (N, C, H, W) outside `limits`, or None. Raises as a call would for unsupported
+    tiles.
     """
     _at_least("batch", batch, 1)
     _at_least("workers", workers, 0)

@@ -45,7 +45,7 @@ def shuffled(tiles: LabelledTiles, batch: int, seed: int, workers: int) -> DataL
 
 
 def batches(tiles: LabelledTiles, batch: int, seed: int, workers: int) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """The same, of tiles of one height and width. Raises for a bad one what read_batch raises for it after the first."""
+    """The same batches, of tiles of one height and width. Raises read_batch's errors for a bad tile."""
     shape = None
     try:
         for images, labels in shuffled(tiles, batch, seed, workers):

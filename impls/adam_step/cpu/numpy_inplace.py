@@ -1,4 +1,4 @@
-"""The same in NumPy with every result put where it is wanted: nothing allocated but two work arrays.
+"""NumPy with every result written in place: nothing is allocated but two work arrays.
 
 12 operations over whole arrays, 17 reads and 12 writes of them; extra memory: one array twice the parameter's size. The bias
 corrections are taken into the step size and epsilon, as at the end of section 2 of Kingma and Ba, arXiv 1412.6980.

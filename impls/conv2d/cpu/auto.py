@@ -1,4 +1,4 @@
-"""Whichever implementation is fastest for the problem: by measurement, or by rule where nothing was measured.
+"""The fastest implementation for the problem: by measurement, or by rule where nothing was measured.
 
 Selecting an algorithm by the features of a problem (Rice, The algorithm selection problem, Advances in Computers 15, 1976),
 here by measured problems, the alike ones above all: impls/conv2d/choice.py, auto.toml. FLOPs and extra memory: those of

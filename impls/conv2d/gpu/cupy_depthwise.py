@@ -84,7 +84,7 @@ def launch(input, weight, output, stride, before, dilation, dtype, load, store):
 
 
 class _Problem:
-    """What both kernels' launches take from a problem."""
+    """The parameters of a problem for the launches of both kernels."""
 
     def __init__(self, input, weight, output, stride, before, dilation, dtype, load, store):
         (_, _, height, width), taps, (n, k, p, q) = input, weight[2:], output
@@ -192,7 +192,7 @@ def _index_type(*counts):
 
 
 def _shapes(across, planes, heavy):
-    """What a block may be, the fastest first and what needs less memory after it.
+    """The possible shapes of a block, the fastest first, then those that need less memory.
 
     Each is a group's threads, a block's groups, a row's threads in a group, and the images that a group has side by side.
     """

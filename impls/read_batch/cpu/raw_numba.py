@@ -37,8 +37,8 @@ def _normalise(file, starts, step, low, high, factor, values):
 
 @lru_cache(maxsize=64)
 def _plan(strips, bands):
-    """What to read and where it goes in memory: rows of the bands, bytes from pixel to pixel, ranges of the file, the header,
-    and the bytes of a row that is left out of the file, which lie behind what is read.
+    """The plan of reading a tile into memory: rows of the bands, bytes from pixel to pixel, ranges of the file, the
+    header, and the bytes of a row that is left out of the file, which lie behind what is read.
 
     The ranges lie side by side in memory, so that this is as large as what is read, however far apart they are in the file.
     """

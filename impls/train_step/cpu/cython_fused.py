@@ -1,4 +1,4 @@
-"""What a profile of cpu.numpy names, mended: one pass for the update, products written if they are wanted, nothing filled.
+"""cpu.numpy with its hot spots removed: one pass for the update, only the products that are needed, nothing zero-filled.
 
 Eight products: the nominal FLOPs but for those of the images' gradient. One pass over each parameter for the update, made as
 soon as its gradient is there; extra memory: the gradients of one layer, and the layers' values. The script stays Python, as
