@@ -1,4 +1,4 @@
-"""adam_step: what an optimiser's step costs beside the gradients that it takes."""
+"""adam_step: the cost of an optimiser's step."""
 
 from __future__ import annotations
 

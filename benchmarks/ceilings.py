@@ -1,4 +1,4 @@
-"""The limits of this machine that every other figure is held against, measured in the same run."""
+"""The limits of this machine, with which every other figure is compared, measured in the same run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""conv2d: cheap sweeps along one axis around a base point, the layers people run, and what a call costs besides time."""
+"""conv2d: cheap sweeps along one axis around a base point, layers of known networks, memory and start-up."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Threads(_Cells):
 
 
 class Layers(_Cells):
-    """The layers of named networks and filters people use; their sources stand in sets/."""
+    """The layers of named networks and common filters; their sources are in sets/."""
 
     problems = {f"{name}/{title}": problem for name in SETS for title, problem in load_set(name).items()}
     quick = (
@@ -98,7 +98,7 @@ class ColdCache(_Cells):
 
 
 class Device(_Cells):
-    """What devices are judged by: large filters, depthwise layers and dense 3x3 layers of batches. GPU implementations."""
+    """Problems that judge devices: large filters, depthwise layers and dense 3x3 layers of batches. GPU implementations."""
 
     problems = {
         **named(*(f"n1c1h8192w8192k1r{r}s{r}p{r // 2}" for r in (3, 5, 7))),

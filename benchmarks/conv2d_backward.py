@@ -1,4 +1,4 @@
-"""conv2d_backward: what training a layer costs beside conv2d itself."""
+"""conv2d_backward: the cost of training a layer beside conv2d itself."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from asv_runner.benchmarks.mark import SkipNotImplemented
 
 
 class Skip(SkipNotImplemented):
-    """This cell is not timed, for a reason that is no failure; the text is the reason."""
+    """This cell is not timed, for a reason that is not a failure; the text is the reason."""
 
 
 class WrongAnswer(AssertionError):
@@ -14,4 +14,4 @@ class WrongAnswer(AssertionError):
 
 
 class Missing(ImportError):
-    """Something an input is made from is not installed; the text says what to install."""
+    """A library or data set that an input needs is not installed; the text says what to install."""

@@ -1,4 +1,4 @@
-"""preprocess: what stands around a network that looks at regions of images, from the JPEG's bytes to the mask."""
+"""preprocess: the work around a network that reads regions of images, from the JPEG's bytes to the mask."""
 
 from __future__ import annotations
 

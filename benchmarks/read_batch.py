@@ -1,4 +1,4 @@
-"""read_batch: what it costs to bring a batch of satellite tiles from files into one array."""
+"""read_batch: the cost of reading a batch of satellite tiles from files into one array."""
 
 from __future__ import annotations
 

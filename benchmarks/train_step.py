@@ -1,4 +1,4 @@
-"""train_step: what a step of training costs with the convolution of one's choice."""
+"""train_step: the cost of a training step with different convolutions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""train_tiles: what a pass of training ResNet-18 over satellite tiles costs with the reader of one's choice."""
+"""train_tiles: the cost of a pass of training ResNet-18 over satellite tiles with different readers."""
 
 from __future__ import annotations
 

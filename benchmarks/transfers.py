@@ -1,4 +1,4 @@
-"""What it costs to bring arrays to a CUDA device and back, from memory that may be paged out and from memory that may not."""
+"""The cost of copying arrays to a CUDA device and back, from pageable and from pinned memory."""
 
 from __future__ import annotations
 

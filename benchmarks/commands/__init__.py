@@ -1,1 +1,1 @@
-"""What `python -m benchmarks` does for `convbench` in the measured environment."""
+"""The commands of `python -m benchmarks`, which `convbench` runs in the measured environment."""

@@ -1,4 +1,4 @@
-"""What bounds a call that decodes: disk, decoding, arithmetic or memory, and what a machine twice as fast in one would gain.
+"""Finds the bound of a call that decodes: disk, decoding, arithmetic or memory, and the gain if one were twice as fast.
 
 On one thread. Disk is what a call takes longer whose files are in no cache; decoding is what cProfile, the standard
 library's profiler, finds in the one function that calls a decoder. Of what is left, arithmetic and memory are what the
@@ -101,7 +101,7 @@ def run(request: dict[str, Any]) -> Iterator[str]:
 
 
 def words(parts: Parts) -> str:
-    """What bounds a call, in a sentence or two."""
+    """The bound of a call, in a sentence or two."""
     milliseconds = ", ".join(f"{name} {1e3 * each:.3g}" for name, each in parts.all().items())
     bound = "none of the four" if parts.largest == "rest" else parts.largest
     gains = ", ".join(f"{name} {parts.gain(name):.2f}x" for name in parts.all() if name != "rest")

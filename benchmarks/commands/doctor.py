@@ -1,4 +1,4 @@
-"""What the measured environment has and lacks, for `convbench doctor`: implementations, libraries, thread pools."""
+"""Lists what the measured environment has and lacks, for `convbench doctor`: implementations, libraries, thread pools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions that are answered one after the other, each in a process of its own that finds the libraries loaded.
+"""Answers questions one after the other, each in a fork of a process that has loaded the libraries.
 
 What one question leaves behind, in memory, pools or caches, meets no other; and it does not wait for torch and Numba to be
 imported, which takes longer than most answers. A process that has only imported them can be forked; one that has called

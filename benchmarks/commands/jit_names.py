@@ -1,4 +1,4 @@
-"""What code that was compiled at run time is called: its memory has no file in which a profiler could look names up."""
+"""Names code that was compiled at run time, for which a profiler has no file of symbols."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def is_own(path: Path) -> bool:
 
 
 def compiled() -> list[Code]:
-    """All such code in this process that has a name."""
+    """All code compiled at run time in this process that has a name."""
     return sorted(_numba() + _listed(_list()))
 
 

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 
 
 def marker() -> Callable[[str], AbstractContextManager[object]]:
-    """What makes a range of a name, by the library that is loaded here; one that marks nothing if neither knows NVTX."""
+    """A function that marks a named range, by the library that is loaded here; without NVTX it does nothing."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.version.cuda:
         return torch.cuda.nvtx.range

@@ -49,7 +49,7 @@ class Tiles:
         return list(self.paths)
 
     def values(self, every: Sequence[Path], i: int) -> np.ndarray:
-        """What a batch must hold of tile i, (bands, height, width) in float64."""
+        """The expected values of tile i in a batch, (bands, height, width) in float64."""
         pixels = _pixels(str(every[i]))[[band - 1 for band in self.bands]]
         return np.clip(pixels.astype(np.float64) / SCALE, 0, 1)
 

@@ -25,7 +25,7 @@ REFUSED = (
 
 
 def count(work: Callable[[], int], report: Path) -> int:
-    """What `work` returns; perf counts while it runs, in all threads of this process, and writes its report.
+    """Return the result of `work`; perf counts while it runs, in all threads of this process, and writes its report.
 
     The report has a line an event: value, unit, name, nanoseconds counted, percent of the time counted, ..., separated by
     semicolons. Needs perf 5.10 or later. Raises ValueError in one sentence where perf is refused or ends before its time.
@@ -60,7 +60,7 @@ def count(work: Callable[[], int], report: Path) -> int:
 
 
 def _pipe(stack: contextlib.ExitStack) -> tuple[IO[bytes], IO[bytes]]:
-    """Where to read and where to write."""
+    """The two ends of a pipe: for reading, for writing."""
     read, write = os.pipe()
     return stack.enter_context(os.fdopen(read, "rb", buffering=0)), stack.enter_context(os.fdopen(write, "wb", buffering=0))
 

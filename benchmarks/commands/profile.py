@@ -1,4 +1,4 @@
-"""One implementation on one problem for a profiler to look at: prepared, checked and warm, then called. Stores nothing."""
+"""Runs one implementation on one problem under a profiler: prepared, checked and warm. Stores nothing."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _calls(call: Callable[[], Any], request: dict[str, Any], title: str) -> int:
 
 
 def _statistics(profile: cProfile.Profile) -> dict[Function, tuple[Any, ...]]:
-    """What pstats reads, {function: (primitive calls, calls, own, cumulative, {caller: the same from there})}.
+    """The statistics in pstats's form, {function: (primitive calls, calls, own, cumulative, {caller: the same from there})}.
 
     The profiler's own create_stats() names a function by a path of this machine and, of several on one line, keeps one.
     """
@@ -203,6 +203,6 @@ def _trace(call: Callable[[], Any], request: dict[str, Any], title: str) -> int:
 
 
 def _allow_tracing() -> None:
-    """Let any process of this user look into this one, where Linux would else let a parent alone (prctl(2), Yama)."""
+    """Let any process of this user trace this one, which Linux otherwise allows only to a parent (prctl(2), Yama)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PTRACER, ctypes.c_ulong(-1), 0, 0, 0)

@@ -76,7 +76,7 @@ def _packed(candidates: Candidates, name: str) -> PreparedCell:
 
 
 def _by_rule(candidates: Candidates, name: str) -> PreparedCell:
-    """What cpu.auto does on a machine that was never tuned."""
+    """cpu.auto as on a machine that was never tuned."""
     from impls.conv2d.cpu import auto
 
     call = functools.partial(auto.convolve, *candidates.arrays, **candidates.problem.arguments, by_rule=True)
@@ -89,7 +89,7 @@ def _limit(candidates: Candidates, name: str) -> PreparedCell:
 
 @dataclass(frozen=True)
 class Bare:
-    """What the check needs to know of a call that is not an implementation's."""
+    """The declarations that the check needs of a call that is not an implementation's."""
 
     to_numpy: Callable[[Any], np.ndarray]
     device: str = "cpu"
@@ -97,10 +97,10 @@ class Bare:
     family: str = "library"
 
     def unsupported(self, *shapes: tuple[int, ...], **arguments: Any) -> None:
-        """Nothing: it is known where the call is made."""
+        """Return None: the caller selects supported problems."""
 
     def synchronize(self) -> None:
-        """Nothing to wait for."""
+        """Do nothing: there is nothing to wait for."""
 
 
 def _bare(candidates: Candidates, name: str) -> PreparedCell:

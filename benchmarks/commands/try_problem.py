@@ -1,4 +1,4 @@
-"""Any problem, on the code as it lies here: every implementation checked, then timed in turn. Stores nothing."""
+"""Any problem on the working tree: every implementation is checked, then timed in turn. Stores nothing."""
 
 from __future__ import annotations
 

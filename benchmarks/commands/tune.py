@@ -1,4 +1,4 @@
-"""The problems that cpu.auto is tuned on, and the choice that their measurements become. Times nothing itself."""
+"""The problems that cpu.auto is tuned on, and the table made from their measurements. Times nothing itself."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _behind_others(known: Sequence[Measured]) -> list[float]:
 
 
 def _rules(known: Sequence[Measured], times: Iterable[Mapping[str, float]], threads: int) -> dict[str, list[int]]:
-    """How cpu.torch stands where a rule picks another; an implementation without a time counts as measurements.LATE."""
+    """How cpu.torch compares where a rule picks another; an implementation without a time counts as measurements.LATE."""
     from impls.conv2d import choice, measurements
 
     ratios: dict[str, list[float]] = {}
@@ -109,7 +109,7 @@ def _behind(known: Sequence[Measured], one: Measured) -> float:
 
 
 def _entry(label: str, times: Mapping[str, float]) -> dict[str, Any]:
-    """A problem as it stands in the table."""
+    """A problem's entry in the table."""
     from impls.conv2d import measurements
 
     problem, order = Problem.parse(label), sorted(times, key=times.__getitem__)

@@ -17,7 +17,7 @@ from benchmarks.timing import clock, cuda_clock
 
 
 class _SideFile:
-    """Writes a line of the side file for every cell, whatever becomes of it.
+    """Writes a line of the side file for every cell, also a failed one.
 
     The suite's classes prepare and check in setup() and leave a `cell` behind (benchmarks.timing.prepared_cell.PreparedCell).
     """

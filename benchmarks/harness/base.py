@@ -1,4 +1,4 @@
-"""What the classes of all operations share: cells of implementations and problems, prepared, checked and described."""
+"""The base class of all operations' benchmarks: cells of implementations and problems, prepared, checked and described."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ TASKS: dict[str, type[Task]] = {
 
 
 def kind(operation: str) -> type[Task]:
-    """What an operation's tasks are. Raises LookupError for one that the suite does not measure."""
+    """The class of an operation's tasks. Raises LookupError for an operation that the suite does not measure."""
     try:
         return TASKS[operation]
     except KeyError:
@@ -65,7 +65,7 @@ def implementations(operation: str = "conv2d") -> list[str]:
 
 @functools.cache  # every class has them
 def declarations(operation: str = "conv2d") -> dict[str, dict[str, Any]]:
-    """What those files declare (device, family, summary), read without importing anything.
+    """The declarations of those files (device, family, summary), read without importing anything.
 
     With "on_request" for those that cutoffs.toml leaves out of runs which do not name them.
     """
@@ -128,7 +128,7 @@ def too_slow(name: str, wanted: Task) -> str | None:
 
 
 def on_request(name: str, operation: str = "conv2d") -> bool:
-    """Is an implementation measured by those runs alone that name it?"""
+    """Whether an implementation is measured only by runs that name it."""
     return bool(_cutoffs(name, operation).get("on_request"))
 
 

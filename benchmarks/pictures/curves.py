@@ -31,7 +31,7 @@ SHOWN = (
 
 @dataclass
 class Curve:
-    """What one implementation came to from one start: seconds of training alone, loss and accuracy (0 to 1) after so many
+    """The curve of one implementation from one start: seconds of training alone, loss and accuracy (0 to 1) after so many
     steps.
     """
 
@@ -44,7 +44,7 @@ class Curve:
 
 
 def loaded(names: Sequence[str], count: int, operation: str = "train_step") -> tuple[dict[str, Any], dict[str, str]]:
-    """The implementations for so many threads, and why others cannot run here. Raises LookupError for unknown names, and
+    """The implementations for this many threads, and why others cannot run here. Raises LookupError for unknown names, and
     ValueError for more threads than there are cores.
     """
     threads.require(count)
@@ -130,7 +130,7 @@ def _step(function: Any, network: str, state: Any, data: digits.Digits, chosen: 
 
 
 def accuracy(network: str, parameters: list[np.ndarray], data: digits.Digits) -> float:
-    """The share of the test images, shown as the network is shown them, that it names rightly."""
+    """The share of the test images, normalised as the network needs them, that it classifies correctly."""
     import torch  # here, because asv imports every file of the suite
 
     from impls.train_step import networks
@@ -167,7 +167,7 @@ def difference(curves: Sequence[Curve], others: Sequence[Curve]) -> tuple[float,
 
 
 def in_words(curves: Sequence[Curve]) -> dict[str, str]:
-    """What became of each implementation after the last step, the mean of its starts; compared with the first."""
+    """The result of each implementation after the last step, the mean of its starts; compared with the first."""
     found = by_name(curves)
     baseline = next(iter(found))
     said = {}

@@ -1,4 +1,4 @@
-"""The photograph through the filters, by every implementation that is available: a picture in which a wrong one is seen."""
+"""Draws the photograph through the filters by every available implementation, so that wrong results are visible."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def photograph() -> np.ndarray:
 
 
 def visible(output: np.ndarray) -> np.ndarray:
-    """The first image of an output as a picture (H, W, 3) in [0, 1]; what is darker or brighter is cut off."""
+    """The first image of an output as a picture (H, W, 3), clipped to [0, 1]."""
     return np.clip((output[0].transpose(1, 2, 0) + 1) / 2, 0, 1)
 
 

@@ -1,4 +1,4 @@
-"""From a request to a picture: gallery, shifts, curves, ladder, stages of preprocess; and a description of what is drawn."""
+"""Draws the requested picture (gallery, shifts, curves, ladder, stages of preprocess) and describes it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def curves(settings: dict[str, Any], path: Path) -> None:
 
 
 def stages(settings: dict[str, Any], path: Path) -> None:
-    """Where the time of preprocess goes, image by image and in batches."""
+    """The time of preprocess by stage, image by image and in batches."""
     from benchmarks.pictures import stages
     from benchmarks.workloads.jpegs import Frames
 

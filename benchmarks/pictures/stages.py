@@ -1,4 +1,4 @@
-"""Where the time of preprocess goes, stage by stage and image by image, one image at a time against batches: a picture.
+"""Draws the time of preprocess by stage, for one image at a time and for batches.
 
 An implementation's stages are functions with the names below that it calls itself, or by way of the loop over images that
 several share. cProfile, the standard library's profiler, sees when each begins and ends; what lies between them is "rest".

@@ -25,7 +25,7 @@ AT_ONCE = 100  # tiles in a call that predicts
 
 @dataclass
 class Curve:
-    """What training by one reader came to after so many batches: its own seconds, then loss and accuracy (0 to 1) by half."""
+    """The curve of training with one reader, by batch: its own seconds, then loss and accuracy (0 to 1) by half."""
 
     name: str
     batches: list[int] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Calls timed alone and under cProfile, the standard library's profiler, in turn: how long they take, and with what."""
+"""Times calls alone and under cProfile in turn: their seconds, and the share of each part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a call is timed: in blocks long enough for the clock, sampled back to back. Knows nothing of asv."""
+"""Times calls in blocks long enough for the clock, sampled back to back. Does not depend on asv."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Block:
         raise NotImplementedError
 
     def timeit(self, number: int) -> float:
-        """The same by the name that timeit.Timer has, for what samples an asv benchmark by itself."""
+        """The same under timeit.Timer's name, for programs that sample an asv benchmark themselves."""
         return self(number)
 
     def reservation(self) -> str | None:
-        """What has to be known of the times, in words; None if nothing has."""
+        """A reservation about the times, in words; None if there is none."""
         if self.held_back:
             return f"{self.held_back} held the device's clock back while this was measured"
         return self.remark

@@ -44,15 +44,15 @@ class Device(ABC):
 
     @abstractmethod
     def occupy(self, seconds: float) -> None:
-        """Put work behind all that is queued which keeps the device busy for so long, and does nothing."""
+        """Queue work that keeps the device busy for some seconds and does nothing else."""
 
     @abstractmethod
     def flush(self) -> None:
-        """Overwrite whatever lies in the device's last cache."""
+        """Overwrite the device's last cache."""
 
     @abstractmethod
     def happened(self, mark: Any) -> bool:
-        """Whether the device has come to an event."""
+        """Whether the device has reached an event."""
 
     @abstractmethod
     def between(self, start: Any, end: Any) -> float:
@@ -64,10 +64,10 @@ class Device(ABC):
 
     @abstractmethod
     def handle(self, management: Any) -> Any:
-        """What NVIDIA's management library, pynvml, calls the device. Raises pynvml.NVMLError."""
+        """The device's handle in NVIDIA's management library, pynvml. Raises pynvml.NVMLError."""
 
     def held_back(self) -> str | None:
-        """What slows its clock at this moment, in words; None if nothing does, or it is not known."""
+        """The cause that slows the device's clock now, in words; None if there is none, or it is unknown."""
         if (managed := _managed(self)) is None:
             return None
         library, handle = managed

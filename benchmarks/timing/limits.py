@@ -1,4 +1,4 @@
-"""Limits of this machine on the CPU: copies and multiply-adds in native loops, each on as many threads as are asked for."""
+"""Limits of this machine on the CPU: copies and multiply-adds in native loops, on a given number of threads."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def copying(moved: int, count: int) -> PreparedCell:
 
 
 def _native(what: dict[str, Any], count: int) -> PreparedCell:
-    """What one call of each thread does, in native loops."""
+    """The native loop of each thread in one call."""
     pools = threads.set_pools(count)
     try:
         import numba

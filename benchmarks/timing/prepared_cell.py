@@ -1,4 +1,4 @@
-"""What is timed: a call that is ready, its clock, and the check of its last output."""
+"""A prepared cell: a call that is ready, its clock, and the check of its last output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the first call costs in a fresh interpreter: imports, compilation, the call itself."""
+"""Times the first call in a fresh interpreter: imports, compilation, the call itself."""
 
 from __future__ import annotations
 

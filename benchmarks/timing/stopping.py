@@ -14,7 +14,7 @@ RESAMPLES = 999
 
 
 class Comparison(NamedTuple):
-    """Ours is wanted to be at least `min_ratio` times as fast as another."""
+    """A comparison: ours should be at least `min_ratio` times as fast as another."""
 
     ours: str
     than: str
@@ -22,7 +22,7 @@ class Comparison(NamedTuple):
 
 
 def interval(ours: Sequence[float], than: Sequence[float]) -> tuple[float, float]:
-    """Between what the other's median time over ours lies, by the percentile bootstrap (Efron, Ann. Stat. 7, 1979).
+    """The interval of the other's median time over ours, by the percentile bootstrap (Efron, Ann. Stat. 7, 1979).
 
     Of samples that are taken again while it holds something, at most MAX_LOOKS times, it leaves the truth out in 5 of 100.
     """
@@ -49,7 +49,7 @@ def intervals(
 
 
 def undecided(comparisons: Sequence[Comparison], samples: Mapping[str, Sequence[float]]) -> bool:
-    """Does an interval hold what is wanted?"""
+    """Whether an interval contains the wanted ratio."""
     found = intervals(comparisons, samples)
     known = ((each.min_ratio, *found[each.ours, each.than]) for each in comparisons if (each.ours, each.than) in found)
     return any(low < wanted < high for wanted, low, high in known)

@@ -74,7 +74,7 @@ def set_pools(threads: int) -> dict[str, int]:
 
 
 def require_pools(threads: int) -> dict[str, int]:
-    """What each pool in the process says it has. Raises PoolError if that is not this many threads."""
+    """The number of threads of each pool in the process. Raises PoolError if that is not this number."""
     found = pools()
     wrong = {pool: have for pool, have in found.items() if have != threads}
     if wrong:
@@ -83,7 +83,7 @@ def require_pools(threads: int) -> dict[str, int]:
 
 
 def pools() -> dict[str, int]:
-    """How many threads each pool in the process says it has: those of the libraries that are imported."""
+    """The number of threads of each pool in the process, for the libraries that are imported."""
     from threadpoolctl import ThreadpoolController
 
     found = {f"{pool['internal_api']} {pool['prefix']}": pool["num_threads"] for pool in ThreadpoolController().info()}

@@ -1,1 +1,1 @@
-"""What is computed: problems, inputs, references with error bounds, and a task for each operation."""
+"""The computed problems: inputs, references with error bounds, and a task for each operation."""

@@ -155,10 +155,10 @@ class AdamStep(Task):
         return PreparedCell.of(function, call, verify, pools, called)
 
     def recall(self) -> None:
-        """Nothing: the references take no longer to compute than to read."""
+        """Do nothing: the references take no longer to compute than to read."""
 
     def restore(self) -> None:
-        """Nothing: implementations are given copies of these arrays."""
+        """Do nothing: implementations are given copies of these arrays."""
 
     def _start(self, function: Any, gradient: np.ndarray) -> tuple[list[list[Any]], Callable[[], Any]]:
         """Copies of the arrays where the implementation works, four for each size, and a call that makes one step on them."""
@@ -210,7 +210,7 @@ def _whole(function: Any, arrays: list[list[Any]]) -> dict[str, np.ndarray]:
 
 
 def _places(n: int) -> np.ndarray:
-    """Which elements are compared, as sorted indices."""
+    """The compared elements, as sorted indices."""
     if n <= SAMPLE:
         return np.arange(n)
     anywhere = np.random.default_rng(0).integers(0, n, SAMPLE)

@@ -30,7 +30,7 @@ TESTED = 297  # of scikit-learn's images: what is left of 1500 to train on
 
 
 class Digits(NamedTuple):
-    """Images (N, 1, 28, 28) in float32 from 0 to 1 and labels (N,) in int64, to train with and to test by; whose they are."""
+    """Images (N, 1, 28, 28) in float32 from 0 to 1 and labels (N,) in int64, for training and testing, and their source."""
 
     images: np.ndarray
     labels: np.ndarray

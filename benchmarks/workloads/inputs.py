@@ -1,4 +1,4 @@
-"""What goes into a convolution: the same numbers for the same problem, on every machine and in every process."""
+"""The inputs of a convolution: the same numbers for the same problem, on every machine and in every process."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ class Preprocess(Task):
         self.arrays  # noqa: B018
 
     def restore(self) -> None:
-        """Nothing: bytes cannot be written to, and the weight is judged with the masks."""
+        """Do nothing: bytes cannot be written to, and the weight is judged with the masks."""
 
     def check(self, function: Any, pools: dict[str, int]) -> PreparedCell:
         """See Task. After timing, verify looks at the last timed masks, and at those of the images in another order."""

@@ -1,4 +1,4 @@
-"""What each operation makes of a problem, which always describes a convolution.
+"""The tensors and work of each operation on a problem, which always describes a convolution.
 
 A convolution ties three tensors together: input and weight give the output. Its neighbours are given others of the three, or
 more: conv_transpose2d takes what looks like the output to what looks like the input, and conv2d_backward takes the output's
@@ -18,7 +18,7 @@ AXES = {"input": "ncyx", "weight": "kcrs", "output": "nkpq", "bias": "k"}
 
 @dataclass(frozen=True)
 class Operation:
-    """Which tensors an operation is given, in the order of its arguments, and which it returns; its multiple of the work.
+    """The tensors that an operation takes, in the order of its arguments, and returns; its multiple of the work.
 
     What it returns is linear in the first that it is given.
     """
@@ -55,7 +55,7 @@ def arguments(operation: str, problem: Problem) -> dict[str, Any]:
     found = problem.arguments
     if operation == "conv_transpose2d":
         sizes = zip(problem.input_shape[2:], problem.weight_shape[2:], problem.padding, strict=True)
-        # The rows and columns that the stride leaves over are no part of any window; here they have to be asked for.
+        # No window covers the rows and columns that the stride leaves over; here they have to be requested.
         found["output_padding"] = tuple(
             (size + 2 * pad - problem.dilation * (taps - 1) - 1) % problem.stride for size, taps, pad in sizes
         )
@@ -68,7 +68,7 @@ def flops(operation: str, problem: Problem) -> int:
 
 
 def describe(operation: str, problem: Problem) -> dict[str, Any]:
-    """What travels to the readers of results; bytes are the minimum traffic, every array once."""
+    """The attributes stored with results; bytes are the minimum traffic, every array once."""
     given, returned = OPERATIONS[operation].given, OPERATIONS[operation].returned
     return {
         **problem.describe(),

@@ -155,7 +155,7 @@ def shared(family: str, magnitudes: np.ndarray, level: float) -> np.ndarray:
 
 
 def _positions(problem: Problem, of: str = "output") -> np.ndarray:
-    """Which elements have a reference, as sorted flat indices."""
+    """The elements with a reference, as sorted flat indices."""
     # A weight's taps are sampled as the pixels of an image are, and a bias's values as its channels.
     n, k, p, q = (1, problem.k, 1, 1) if of == "bias" else operations.shape(problem, of)
     size, terms = n * k * p * q, operations.terms(problem, of)

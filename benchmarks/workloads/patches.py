@@ -75,7 +75,7 @@ class Windows:
 
     @property
     def elements(self) -> int:
-        """Of the matrix: taps times windows."""
+        """The elements of the matrix: taps times windows."""
         return math.prod(self.kernel) * math.prod(self.pixels)
 
     @property
@@ -121,7 +121,7 @@ class Im2col(Task):
         )
 
     def recall(self) -> None:
-        """Nothing: the reference is views of the padded image."""
+        """Do nothing: the reference is views of the padded image."""
 
     def restore(self) -> None:
         np.copyto(self.arrays[0], inputs.random(self.problem.image, 0))

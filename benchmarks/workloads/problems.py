@@ -139,7 +139,7 @@ class Problem:
         return {"stride": self.stride, "padding": self.padding, "dilation": self.dilation, "groups": self.groups}
 
     def describe(self) -> dict[str, Any]:
-        """What travels to the readers of results, as an attribute of the benchmark function."""
+        """The attributes stored with results, as an attribute of the benchmark function."""
         return {
             "label": self.label,
             "output": list(self.output_shape),
@@ -150,7 +150,7 @@ class Problem:
 
 
 class SameSize(Problem):
-    """One whose output has the size of its input though its kernel has no middle: torch's padding="same", stride 1.
+    """A problem with padding="same" and stride 1 as in torch, also for kernels of even size.
 
     padding: what lies above and on the left; on the other sides lies one row or column more if there is no middle.
     """

@@ -1,4 +1,4 @@
-"""Random problems of the kinds that people have: for choosing an implementation, and for judging the choice."""
+"""Random problems of common kinds: for choosing an implementation, and for judging the choice."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MIN_FLOPS, MAX_FLOPS = 2e5, 1e9  # below, Python's own time decides; above, nine
 
 
 def generate(count: int, seed: int) -> list[Problem]:
-    """So many different problems; the same for the same seed."""
+    """Generate distinct problems; the same for the same seed."""
     generator = random.Random(seed)
     found: dict[str, Problem] = {}
     while len(found) < count:

@@ -1,4 +1,4 @@
-"""An operation on one problem, as it is measured: its inputs, how it is called, and whether the answer is right."""
+"""An operation on one problem, as it is measured: its inputs, its call and its verification."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.timing.prepared_cell import PreparedCell
 
 
 class Task(ABC):
-    """An operation on one problem. It costs nothing to make: inputs and references are made when they are first asked for.
+    """An operation on one problem. Making one is cheap: inputs and references are made when first used.
 
     operation: the name that impls has for it. problem: what is computed; it has a label and a dtype. baseline: the
     implementation that others are compared with.
@@ -40,15 +40,15 @@ class Task(ABC):
     @property
     @abstractmethod
     def arrays(self) -> tuple[np.ndarray, ...]:
-        """What every implementation is given. Raises Missing."""
+        """The arguments that every implementation gets. Raises Missing."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """What travels to the readers of results: label, dtype, shape of the output, nominal FLOPs and minimum bytes."""
+        """The attributes stored with results: label, dtype, shape of the output, nominal FLOPs and minimum bytes."""
 
     @abstractmethod
     def work(self) -> dict[str, tuple[float, str]]:
-        """How much there is to do, by the kinds of cutoffs.toml, each with its unit in words."""
+        """The amount of work, by the kinds of cutoffs.toml, each with its unit in words."""
 
     @abstractmethod
     def unsupported(self, function: Any) -> str | None:

@@ -109,7 +109,7 @@ class TrainTiles(Task):
         self.arrays  # noqa: B018
 
     def restore(self) -> None:
-        """Nothing: tiles are not written to."""
+        """Do nothing: tiles are not written to."""
 
     def check(self, function: Any, pools: dict[str, int]) -> PreparedCell:
         """See Task. One step on the first batch is judged by its loss, gradients, statistics and parameters; then a pass
@@ -148,7 +148,7 @@ class TrainTiles(Task):
             raise WrongAnswer(f"a pass has the losses {losses}, not one finite loss for each of {batches} batches")
 
     def _images(self, places: Sequence[int]) -> np.ndarray:
-        """What the tiles hold, (N, 3, 64, 64) in float64."""
+        """The pixels of the tiles, (N, 3, 64, 64) in float64."""
         return np.stack([tiles.values(self.arrays[0], i) for i in places])
 
     def _judge_step(self, function: Any, shift: int) -> dict[str, Any]:
@@ -237,7 +237,7 @@ def _start() -> tuple[list[np.ndarray], list[np.ndarray]]:
 
 
 def fresh() -> State:
-    """Parameters, no moments yet, and statistics: what train_tiles changes."""
+    """The arrays that train_tiles changes: parameters, zero moments, and statistics."""
     parameters, statistics = ([one.copy() for one in arrays] for arrays in _start())
     return parameters, *([np.zeros_like(one) for one in parameters] for _ in range(2)), statistics
 

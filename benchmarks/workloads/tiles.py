@@ -67,7 +67,7 @@ class Batch:
         return found
 
     def values(self, every: Sequence[Path], i: int) -> np.ndarray:
-        """What a batch must hold of tile i, (bands, height, width) in float64."""
+        """The expected values of tile i in a batch, (bands, height, width) in float64."""
         return values(every, i)
 
 
@@ -135,11 +135,11 @@ class ReadBatch(Task):
         return PreparedCell.of(function, functools.partial(read, paths), verify, pools, called)
 
     def restore(self) -> None:
-        """Nothing: tiles are not written to."""
+        """Do nothing: tiles are not written to."""
 
     @property
     def _shape(self) -> tuple[int, ...]:
-        """Of the batch."""
+        """The shape of the batch."""
         return self.problem.n, len(self.problem.bands), *self.problem.size[1:]
 
     def _paths(self, first: int) -> list[str]:
@@ -215,7 +215,7 @@ def _drop(path: str) -> None:
 
 
 def values(every: Sequence[str | Path], i: int) -> np.ndarray:
-    """What a batch must hold of tile i, (3, 64, 64) in float64."""
+    """The expected values of tile i in a batch, (3, 64, 64) in float64."""
     if os.environ.get("CONVBENCH_EUROSAT"):
         import tifffile  # here, because asv imports every file of the suite
 
@@ -239,7 +239,7 @@ def _pack(paths: Sequence[Path]) -> None:
 
 
 def _unpacked() -> tuple[type[Exception], ...]:
-    """What says that tiles are not packed, since a user's own are not packed unasked; nothing in a commit that lacks that."""
+    """The error for tiles that are not packed, as a user's own may be; none in a commit without packing."""
     with contextlib.suppress(ImportError):
         from impls.read_batch import packing
 

@@ -106,7 +106,7 @@ class TrainStep(Task):
         self.arrays  # noqa: B018
 
     def restore(self) -> None:
-        """Nothing: the images are not written to."""
+        """Do nothing: the images are not written to."""
 
     def check(self, function: Any, pools: dict[str, int]) -> PreparedCell:
         """See Task. Each cell has parameters of its own, since a call changes them. After timing, verify looks whether they
@@ -165,12 +165,12 @@ def placed(function: Any, state: Sequence[list[np.ndarray]]) -> tuple[list[Any],
 
 
 def host(function: Any, state: Sequence[list[Any]]) -> tuple[list[np.ndarray], ...]:
-    """Them again as NumPy arrays."""
+    """Parameters and moments as NumPy arrays."""
     return tuple(list(map(function.to_numpy, arrays)) for arrays in state)
 
 
 def shown(network: str, images: np.ndarray) -> np.ndarray:
-    """Images as a network is shown them: the text's by MNIST's mean and standard deviation, the others' from 0 to 1."""
+    """Images normalised for a network: the text's by MNIST's mean and standard deviation, the others' from 0 to 1."""
     return digits.normalised(images) if network == "text" else images
 
 

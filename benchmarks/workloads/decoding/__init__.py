@@ -1,1 +1,1 @@
-"""Decoding JPEGs: the task, and the decoder that its answers are held against."""
+"""Decoding JPEGs: the task, and the reference decoder."""

@@ -1,4 +1,4 @@
-"""A decoder of sequential JPEGs in float64, to hold others against: from T.81 and T.871, sharing no code with libjpeg.
+"""A reference decoder of sequential JPEGs in float64: from T.81 and T.871, sharing no code with libjpeg.
 
 It reads what the suite makes: one scan, Huffman codes, colours stored whole or with half as many samples along the rows, or
 along both axes. A component is never rounded; where a value leaves 0..255 it is clipped, as every decoder does.
@@ -23,7 +23,7 @@ Table = list[tuple[int, int]]  # by the next 16 bits: how many of them are a cod
 
 @dataclass
 class Component:
-    """One of an image's components: its sampling factors, its tables, and what is read of it.
+    """A component of an image: its sampling factors, its tables, and its coefficients.
 
     places, values: the coefficients that are not zero, by their places in all of the component's.
     """
@@ -80,7 +80,7 @@ def decode(jpeg: bytes, scale: int = 1) -> np.ndarray:
 
 
 def _codes(counts: bytes, symbols: bytes) -> Table:
-    """What each 16 bits begin with (T.81, annex C)."""
+    """The code at the start of each 16 bits (T.81, annex C)."""
     table: Table = []
     rest = iter(symbols)
     for length, count in enumerate(counts, 1):

@@ -121,7 +121,7 @@ class DecodeJpeg(Task):
         self.arrays  # noqa: B018
 
     def restore(self) -> None:
-        """Nothing: bytes cannot be written to."""
+        """Do nothing: bytes cannot be written to."""
 
     def check(self, function: Any, pools: dict[str, int]) -> PreparedCell:
         """See Task. After timing, verify looks at the last timed pixels, and at those of the images in another order."""
