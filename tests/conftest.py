@@ -21,7 +21,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 @pytest.fixture(autouse=True)
 def every_core():
-    """What keeps its process to few cores, as a measurement does, does so for one test: the next finds all of them."""
+    """Restore the affinity to all cores after each test, since measurements confine their process."""
     cores = os.sched_getaffinity(0)
     yield
     os.sched_setaffinity(0, cores)
@@ -29,7 +29,7 @@ def every_core():
 
 @pytest.fixture(scope="session")
 def package_index(tmp_path_factory):
-    """Skips what has asv make environments where they cannot be installed."""
+    """Skip tests that have asv install environments, if that is not possible here."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", tmp_path_factory.mktemp("pip")]
     if subprocess.run([*command, "asv_runner==0.3.2"], capture_output=True, check=False).returncode:
         pytest.skip("no package index can be reached, and asv's environments install from one")
@@ -50,5 +50,5 @@ def browser():
 
 
 def pytest_collection_modifyitems(items):
-    """The files that take longest come first: where several run at a time, none is left over at the end."""
+    """Run the slowest files first, so that parallel runs end together."""
     items.sort(key=lambda item: item.get_closest_marker("first") is None)

@@ -1,4 +1,4 @@
-"""docs/adopt.md from nothing to a check: its commands are run, and what they write is used as GitHub would."""
+"""docs/adopt.md from an empty folder to a check: its commands are run, and their files are used as by GitHub."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Arrows between packages run one way, importing a package costs no more than it says, and names are those of the field."""
+"""Imports between packages go one way and stay cheap, and names are the field's."""
 
 import ast
 import graphlib

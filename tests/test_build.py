@@ -1,4 +1,4 @@
-"""What the measured package builds of its kernels depends on the headers that are there, and the rest does not."""
+"""Only the kernels that need missing headers are left out of a build."""
 
 import json
 import os
@@ -15,7 +15,7 @@ JPEG = "_cython_jpeg"
 
 
 def kernels(folder, **environment):
-    """The names of what would be compiled."""
+    """The names of the kernels that would be compiled."""
     if MESON is None:
         pytest.skip("meson is not installed: pip install meson ninja")
     path = os.pathsep.join([str(Path(MESON).parent), os.environ["PATH"]])

@@ -1,4 +1,4 @@
-"""A checkout is light enough for a lent machine: tracked files, one commit of git's, and the wheels it lacks there."""
+"""A checkout fits on a lent machine: tracked files, one commit, and the missing wheels."""
 
 import re
 import subprocess

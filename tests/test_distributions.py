@@ -1,4 +1,4 @@
-"""Both distributions as a release builds them: what they hold, what they bring along, and that each works alone."""
+"""Both distributions as a release builds them: their content, their dependencies, and that each works alone."""
 
 import json
 import os

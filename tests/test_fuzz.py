@@ -59,7 +59,7 @@ def remember(kind, case):
 
 @contextlib.contextmanager
 def in_proportion(size):
-    """Fail where more memory is taken than a file of this size is worth. Sanitizers keep all that is freed."""
+    """Fail if the memory used is out of proportion to the file's size. Sanitizers keep all freed memory."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     yield
     taken = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10

@@ -1,4 +1,4 @@
-"""The front door says what is missing before it starts."""
+"""make says what is missing before it starts."""
 
 import shutil
 import subprocess

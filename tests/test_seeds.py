@@ -50,7 +50,7 @@ def test_a_verb_is_there(verb):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_is_understood(command):
-    """Up to where it would begin to work."""
+    """Each command is run up to the start of its work."""
     name, *words = [word for word in shlex.split(command)[1:] if word not in ("NAMES", "FILE")]
     found = main.commands[name]
     if words and words[-1] in ("--graph", "--native", "--trace", "--output"):

@@ -63,5 +63,5 @@ def test_every_module_imports_with_numpy_and_asv_runner_alone(found):
 
 
 def test_only_files_of_asv_classes_hold_benchmarks(found):
-    """Names such as time_fork would be timed wherever they stand, since asv looks into every module."""
+    """asv looks into every module, so a function named time_fork would be timed anywhere."""
     assert {name for name, benchmarks in found.items() if benchmarks} == ASV_FILES

@@ -38,7 +38,7 @@ def python(code, *arguments, **options):
     params=[pytest.param(JUDGED, id="of each family"), pytest.param(CPU, id="every", marks=pytest.mark.proof)],
 )
 def verdicts(request):
-    """What becomes of each fault in each implementation: {operation: {name: {fault: (status, reason, whether stored)}}}."""
+    """The verdict on each fault in each implementation: {operation: {name: {fault: (status, reason, whether stored)}}}."""
     script = [sys.executable, ROOT / "tests" / "helpers" / "broken_cells.py", json.dumps(request.param)]
     done = subprocess.run(script, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr

@@ -34,7 +34,7 @@ REAL = f'exec {sys.executable} -P -m convbench "$@"'
 
 @dataclass
 class Hub:
-    """GitHub: a repository, and what its runs leave. convbench: the command that the action installs, a line of bash."""
+    """A GitHub stand-in: a repository, and what its runs leave. convbench: the installed command, a line of bash."""
 
     folder: Path
     convbench: str = REAL
@@ -51,7 +51,7 @@ class Hub:
         return self
 
     def merged(self, base, head):
-        """What GitHub checks out of a pull request: a merge that nobody has made."""
+        """GitHub's checkout of a pull request: a merge commit that is in no branch."""
         tree = git(self.remote, "rev-parse", f"{head}^{{tree}}")
         return git(self.remote, "commit-tree", tree, "-p", base, "-p", head, "-m", "merged")
 

@@ -1,4 +1,4 @@
-"""A project of somebody else's, whose suite lies in a sub-folder, at a GitHub of our own."""
+"""Another project, with its suite in a sub-folder, at a GitHub stand-in."""
 
 import json
 
@@ -63,7 +63,7 @@ class Adopter:
         git(self.top, "checkout", "--quiet", "-b", name, start)
 
     def result(self, status, report=None):
-        """What the scripted gate ends with and reports."""
+        """The exit status and report of the scripted gate."""
         write(self.folder / "status", str(status))
         (self.folder / "gate.json").unlink(missing_ok=True)
         if report is not None:

@@ -31,7 +31,7 @@ CLASSES = {
 
 
 def with_part(output, part, change):
-    """What an operation returned, with a changed copy of one of its arrays."""
+    """The result of an operation, with a changed copy of one of its arrays."""
     parts = list(output) if isinstance(output, tuple) else [output]
     parts[part] = parts[part].copy()
     change(parts[part])
@@ -69,7 +69,7 @@ def wrong_later(function, *arrays, **arguments):
 
 
 def remembered(function, *arrays, **arguments):
-    """Computed once and handed out ever after: right until the input changes."""
+    """Compute once and return that ever after: right until the input changes."""
     if not wrong_later.calls:
         remembered.output = function(*arrays, **arguments)
     wrong_later.calls += 1

@@ -1,4 +1,4 @@
-"""Calls of an implementation with positions or keywords, and what comes of them."""
+"""Calls of an implementation with positions or keywords, and their outcomes."""
 
 from types import SimpleNamespace
 
@@ -14,7 +14,7 @@ def call(*arrays, **settings):
 
 
 def outcome(function, *arguments, **settings):
-    """What a call comes to: the type and text of its error, or the output's bytes."""
+    """The outcome of a call: the type and text of its error, or the output's bytes."""
     try:
         output = function(*arguments, **settings)
     except Exception as error:

@@ -5,7 +5,7 @@ import contextlib
 
 @contextlib.contextmanager
 def case(*words):
-    """Add the words that name a case to whatever error is raised within."""
+    """Add the name of a case to any error raised within."""
     try:
         yield
     except BaseException as error:

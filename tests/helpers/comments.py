@@ -1,4 +1,4 @@
-"""The script that comments what the gate found on a pull request, and a GitHub of our own for it to speak to."""
+"""The script that posts the gate's report on a pull request, and a GitHub stand-in for it."""
 
 import contextlib
 import dataclasses
@@ -49,7 +49,7 @@ ROWS = [
 
 
 def report(found=ROWS, **more):
-    """What a gate writes as gate.json."""
+    """The content of gate.json."""
     chosen = {"level": 0.95, "first_rounds": 4, "budget_seconds": None, "quick": False, "bench": [FOREIGN]}
     listed = [(FOREIGN, FOREIGN)]
     result = Report("b" * 40, "c" * 40, {"machine": FOREIGN}, chosen, list(found), listed, rounds=13, seconds=61.5)
@@ -174,7 +174,7 @@ def remark(number, body, login):
 
 
 def environment(github, event):
-    """All that the workflow gives it."""
+    """The environment that the workflow sets."""
     return {
         "GITHUB_API_URL": github.address,
         "GITHUB_EVENT_PATH": str(event),

@@ -1,4 +1,4 @@
-"""Every CPU implementation for the tests of the family, and beside them what people call: impls.conv2d itself.
+"""Every CPU implementation for the tests of the family, and the drop-in impls.conv2d itself.
 
 And one whose arguments are checked in Python, as all are where nothing is compiled.
 """

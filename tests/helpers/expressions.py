@@ -1,4 +1,4 @@
-"""GitHub's expressions, as far as our workflows and actions use them: whatever else stands in one fails the test.
+"""GitHub's expressions, as far as our workflows and actions use them; any other expression fails the test.
 
 https://docs.github.com/en/actions/reference/workflows-and-actions/expressions
 """

@@ -79,7 +79,7 @@ def differing(expected):
 
 
 def outcome(target, fork=os.fork):
-    """What became of a child that prints what target() returns: that, or how it ended."""
+    """The output of a child that prints target()'s result, or how it ended."""
     reader, writer = os.pipe()
     if not (child := fork()):
         os.write(writer, json.dumps(target()).encode())
@@ -116,7 +116,7 @@ def by_pool(expected):
 
 
 def served(expected):
-    """As servers do: workers are forked, answer while the parent computes, end, and new ones are forked."""
+    """Like servers: workers are forked, answer while the parent computes, end, and new ones are forked."""
     found = []
     for _ in range(2):
         found += [outcome(lambda: differing(expected) + differing(expected)), differing(expected)]
@@ -124,7 +124,7 @@ def served(expected):
 
 
 def unannounced():
-    """A fork that tells Python of the child alone, as uWSGI's."""
+    """A fork that notifies Python only in the child, like uWSGI's."""
     if not (child := ctypes.PyDLL(None).fork()):
         ctypes.pythonapi.PyOS_AfterFork_Child()
     return child

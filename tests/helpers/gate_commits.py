@@ -1,4 +1,4 @@
-"""A project that is not ours, in commits that a gate has to tell apart, and a build of them that takes no time.
+"""Another project, in commits that a gate must distinguish, and an instant build of them.
 
 `python tests/helpers/gate_commits.py PYTHON ARGUMENTS` is `convbench ARGUMENTS` with that build, in the interpreter PYTHON.
 """
@@ -300,7 +300,7 @@ def interpreter(folder):
 
 
 def stand_in(python, project, commits, work, wanted):
-    """In place of build.build: the package is pure Python, so that a checkout is all that its build has to hold."""
+    """Replace build.build: the package is pure Python, so a checkout is a complete build."""
     for side, commit in commits.items():
         shutil.rmtree(work / side, ignore_errors=True)
         (work / side / "numba").mkdir(parents=True)

@@ -80,7 +80,7 @@ class Sample:
         self.write({"benchmarks/__init__.py": "", ".gitignore": ".asv\n.convbench\nresults\nhtml\n__pycache__\n"})
 
     def git(self, *command: str) -> str:
-        """Run git here, as nobody in particular."""
+        """Run git here, as a fixed user."""
         who = {f"GIT_{role}_{what}": "nobody" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
         done = subprocess.run(
             ["git", "-C", self.folder, *command], check=True, capture_output=True, text=True, env=os.environ | who

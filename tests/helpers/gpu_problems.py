@@ -31,7 +31,7 @@ def whole_numbers(dtype, limits=()):
 
 
 def lying_anyhow(array):
-    """The same values in several orders of memory."""
+    """The same values in several memory orders."""
     yield array
     yield np.asfortranarray(array)
     yield array[..., ::-1].copy()[..., ::-1]

@@ -1,4 +1,4 @@
-"""What the tests of GPU implementations stand on where there is no GPU: CuPy on NumPy, raw CUDA kernels as C++.
+"""Stand-ins for the tests of GPU implementations without a GPU: CuPy on NumPy, raw CUDA kernels as C++.
 
     with replaced(cupy_on_numpy()):
         function = impls.load("gpu.cupy_direct")

@@ -1,4 +1,4 @@
-"""JPEGs that claim what they do not hold, and those that hold what no decoder needs."""
+"""JPEGs with false claims about their content, and JPEGs with content that no decoder needs."""
 
 import re
 
@@ -35,7 +35,7 @@ def hidden(height, width):
 
 
 def many_scans(count):
-    """A progressive JPEG whose last scan comes so many times more."""
+    """A progressive JPEG with its last scan repeated."""
     jpeg = encoded(np.zeros((8, 8, 3), np.uint8), progressive=True)
     return jpeg[:-2] + jpeg[jpeg.rindex(b"\xff\xda") : -2] * count + jpeg[-2:]
 

@@ -102,7 +102,7 @@ def block(width, height):
 
 
 def one_strip(times):
-    """A deflated tile of 500 MB whose strips are the same 1 KB, so many times."""
+    """A deflated tile of 500 MB with strips that all point to the same 1 KB."""
     tags = DEFLATE | {257: (LONG, [times * 26_214]), 278: (LONG, [26_214]), 279: (LONG, [len(ZEROS)] * times)}
     place = made(tags | {273: (LONG, [0] * times)}, [ZEROS]).index(ZEROS)
     return made(tags | {273: (LONG, [place] * times)}, [ZEROS])

@@ -1,4 +1,4 @@
-"""What the tests of decode_jpeg share: its implementations, and regions of images."""
+"""Shared by the tests of decode_jpeg: its implementations, and regions of images."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""JPEGs made for a test, what they decode to, and the mask that is right."""
+"""JPEGs made for a test, their pixels, and the right masks."""
 
 import functools
 import io
@@ -92,7 +92,7 @@ THUMBNAIL = GOOD[:2] + b"\xff\xe1" + (len(GOOD) + 2).to_bytes(2, "big") + GOOD +
 
 
 def claiming(height, width):
-    """A JPEG that says it were so large."""
+    """A JPEG that claims a given size."""
     at = GOOD.index(b"\xff\xc0") + 5
     return GOOD[:at] + height.to_bytes(2, "big") + width.to_bytes(2, "big") + GOOD[at + 4 :]
 

@@ -1,4 +1,4 @@
-"""Noise that was never measured, of a known size."""
+"""Simulated noise of a known size."""
 
 import math
 

@@ -21,7 +21,7 @@ def run(*arguments):
 
 
 def run_here(*arguments):
-    """What run() returns, without the seconds that another interpreter takes to import torch and matplotlib."""
+    """Run in this process, which saves the import of torch and matplotlib; returns the same as run()."""
     threads, output, code = torch.get_num_threads(), io.StringIO(), 0
     with mock.patch.object(sys, "argv", ["benchmarks", *arguments]), contextlib.redirect_stdout(output):
         try:

@@ -1,4 +1,4 @@
-"""Projects with results that were never measured, published by asv: what the tests of pages look at."""
+"""Projects with made-up results, published by asv, for the tests of pages."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""What a command prints on terminals of three widths and into a pipe, as golden texts hold it."""
+"""A command's output on terminals of three widths and in a pipe, for golden texts."""
 
 import contextlib
 import io
@@ -30,7 +30,7 @@ def at_width(monkeypatch, width, *arguments):
 
 
 def at_every_width(monkeypatch, *arguments):
-    """What a command prints at each width and into a pipe, one below the other; equal ones once."""
+    """A command's output at each width and in a pipe, one below the other; equal ones once."""
     found = {}
     for width in (*WIDTHS, None):
         title = "a pipe" if width is None else f"{width} characters"
@@ -39,7 +39,7 @@ def at_every_width(monkeypatch, *arguments):
 
 
 def require_same(name, text):
-    """Hold a text against tests/golden; UPDATE_GOLDEN=1 writes it there instead."""
+    """Compare a text with tests/golden; UPDATE_GOLDEN=1 writes it there instead."""
     if os.environ.get("UPDATE_GOLDEN"):
         (GOLDEN / name).write_text(text, encoding="utf-8")
     assert text == (GOLDEN / name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Reports as commands print them, of what was never measured."""
+"""Reports of made-up measurements as commands print them."""
 
 import math
 

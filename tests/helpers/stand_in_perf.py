@@ -1,4 +1,4 @@
-"""A perf that counts nothing: it obeys its orders, and ends with a report that a test gave it."""
+"""A stand-in for perf: it follows commands, and ends with a report that a test gave it."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What several files of tests of implementations prepare."""
+"""Fixtures shared by the tests of implementations."""
 
 import contextlib
 import shutil
@@ -26,7 +26,7 @@ def copy(tmp_path):
 
 @pytest.fixture(scope="session")
 def compiled_once(request, tmp_path_factory):
-    """One process compiles what several files of tests call; the others wait for it and load that from Numba's cache.
+    """Compile in one process what several test files call; the others wait and load it from Numba's cache.
 
     Nothing where no slow test is selected: all of Numba's are.
     """

@@ -1,4 +1,4 @@
-"""Whom cpu.auto picks: measured problems decide, those most like a call above all, or a rule; explain() tells."""
+"""The pick of cpu.auto: by measured problems, weighted by similarity, or by rule; explain() shows it."""
 
 import re
 from unittest import mock
@@ -38,7 +38,7 @@ def test_the_nearest_measured_problem_decides(table, shapes, settings, name, run
 
 
 def test_the_nearer_counts_for_more():
-    """Channels halved, and doubled twice; who is missing counts as LATE."""
+    """Channels halved, and doubled twice; a missing implementation counts as LATE."""
     near, far = (
         measurements.measured(entry([1, c, 9, 9], [8, c, 3, 3], times))
         for c, times in [(32, {"cpu.shift": 1.0, "cpu.fft": 1.5}), (256, {"cpu.fft": 2.0, "cpu.windows": 2.5})]
@@ -89,7 +89,7 @@ def test_all_that_was_measured_decides_and_what_was_measured_itself_alone(seed, 
 
 
 def test_a_problem_in_the_place_of_another_is_not_that_problem():
-    """Strides that differ in their order, of one product: whoever decides alone must be the problem itself."""
+    """The strides differ in order and have the same product: only the problem itself may decide alone."""
     times = {"cpu.shift": 1.0, "cpu.fft": 1.5}
     one, other = (
         measurements.measured(entry([1, 8, 9, 9], [8, 8, 3, 3], times, stride=list(s), padding=1)) for s in ((1, 2), (2, 1))

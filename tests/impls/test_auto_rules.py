@@ -1,4 +1,4 @@
-"""Rules where nothing was measured, and that what is picked can compute the problem."""
+"""Rules for problems without measurements, and that the pick can compute the problem."""
 
 import pytest
 from auto_tables import LAYER

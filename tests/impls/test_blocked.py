@@ -348,7 +348,7 @@ def test_narrower_vectors_do_too(name, build, tmp_path, monkeypatch):
 
 @pytest.mark.proof
 def test_numba_does_too(tmp_path):
-    """In a process that takes this processor for one of 2013."""
+    """In a process that treats this processor as one of 2013."""
     if "avx512f" not in Path("/proc/cpuinfo").read_text().split():
         pytest.skip("this processor has no wider vectors than AVX2's, so test_blocks_end_where_they_should has had these")
     script = (

@@ -274,7 +274,7 @@ def test_a_dtype_has_one_meaning_however_it_is_given(operation, shapes):
 def test_wrap_takes_a_decorated_function():
     @implementation(device="cpu", family="windows", summary="what it was given")
     def conv2d(*arguments):
-        """Give back."""
+        """Return the input."""
         return arguments
 
     mine = wrap("mine.echo", conv2d)
@@ -370,7 +370,7 @@ def test_a_file_without_declaration_is_refused(copy):
 def test_a_wheel_from_a_used_checkout_holds_no_caches(tmp_path):
     """And is portable on request: the option reaches the compiler; or has nothing compiled, as where GPUs are timed."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    options = ["-Csetup-args=-Dportable=true", "-Csetup-args=-Dbuildtype=plain"]  # plain: nobody calls what is compiled
+    options = ["-Csetup-args=-Dportable=true", "-Csetup-args=-Dbuildtype=plain"]  # plain: the compiled code is never called
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
     used = tmp_path / "used"
     for line in subprocess.check_output(["git", "ls-files", "-z"], cwd=ROOT, text=True).split("\0"):

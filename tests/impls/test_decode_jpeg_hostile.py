@@ -1,4 +1,4 @@
-"""decode_jpeg on JPEGs that claim what they do not hold, and a compiled decoder that never leaves its array."""
+"""decode_jpeg on JPEGs with false claims about their content, and a compiled decoder that never leaves its array."""
 
 import contextlib
 import itertools

@@ -1,4 +1,4 @@
-"""conv2d's dispatcher: what is remembered of a call is used for the next of the same problem, and for no other."""
+"""conv2d's dispatcher: the plan of a call is reused for the same problem, and for no other."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""impls.conv2d, the drop-in: what people call, with what the documents show, with NumPy alone, and what picking costs."""
+"""impls.conv2d, the drop-in: as users call it, as the documents show it, with NumPy alone, and the cost of picking."""
 
 import itertools
 import re

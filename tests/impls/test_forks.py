@@ -14,7 +14,7 @@ OPENMP = pytest.importorskip("impls.conv2d._cython_arguments", reason="the compi
 
 
 def outcomes(ways, *kinds):
-    """What each way to fork printed, with two threads for OpenMP and one for BLAS, which has a pool of its own."""
+    """The output of each way to fork, with two threads for OpenMP and one for BLAS, which has a pool of its own."""
     environment = {**os.environ, "OMP_NUM_THREADS": "2", "NUMBA_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, SCRIPT, ",".join(ways), *kinds]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=250, check=False)

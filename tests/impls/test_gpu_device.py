@@ -1,4 +1,4 @@
-"""The GPU implementations where there is a GPU (pytest -m gpu), and what is said where there is none."""
+"""The GPU implementations on a GPU (pytest -m gpu), and the errors without one."""
 
 import contextlib
 import importlib

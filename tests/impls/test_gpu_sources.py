@@ -47,7 +47,7 @@ def load(name, operation="conv2d"):
 
 
 def multiplies_in(dtype, ptx):
-    """Whether there are fused multiply-adds in the precision asked for, and nothing in the other one."""
+    """Whether there are fused multiply-adds in the requested precision, and none in the other."""
     unit, other = {"float32": ("f32", "f64"), "float64": ("f64", "f32")}[dtype]
     return re.search(rf"(fma\.rn|mma\.[\w.]*)\.{unit}", ptx) and f".{other}" not in ptx
 
@@ -227,7 +227,7 @@ def test_triton_kernel_compiles(dtype, bias, kernel, padded, sizes, tmp_path, mo
 
 
 def test_precision_is_named():
-    """The interpreter multiplies in full whatever is asked for, so only the source tells."""
+    """The interpreter always multiplies in full precision, so only the source shows the requested one."""
     text = (Path(impls.__file__).parent / "conv2d/gpu/triton_direct.py").read_text()
     assert re.findall(r"tl\.dot\(.*\)", text)
     assert all('input_precision="ieee"' in call for call in re.findall(r"tl\.dot\(.*\)", text))

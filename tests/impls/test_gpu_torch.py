@@ -98,7 +98,7 @@ BEFORE = {
 
 @pytest.fixture
 def settings():
-    """Whatever a test sets is set back."""
+    """Restore all settings after a test."""
     enabled, benchmark = BACKENDS.cudnn.enabled, BACKENDS.cudnn.benchmark
     yield
     set_precision(BACKENDS, "none")

@@ -37,7 +37,7 @@ def tensors(function):
 
 
 def parts():
-    """What is handed on, and the call that it answers."""
+    """The object that is handed on, and its call."""
     packed = impls.load("cpu.cython_packed").prepare
     yield from {
         "impls.conv2d": (impls.conv2d, lambda function: function(X, W)),

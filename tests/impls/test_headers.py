@@ -40,7 +40,7 @@ def values(path):
 
 
 def reached(name):
-    """The header, and all that it includes, themselves by way of others."""
+    """The header and all headers that it includes, directly or indirectly."""
     return {name}.union(*(reached(inner) for inner in included(HEADERS[name])))
 
 
@@ -76,7 +76,7 @@ def test_each_header_compiles_alone(name, machine, compiler, machines):
 
 @pytest.mark.parametrize("name", HEADERS)
 def test_headers_include_the_intrinsics_that_they_use(name):
-    """Which are compiled beforehand for the test above."""
+    """The test above compiles the intrinsics beforehand."""
     if INTRINSIC.search(source(HEADERS[name])):
         assert any("#include <immintrin.h>" in source(HEADERS[inner]) for inner in reached(name))
 

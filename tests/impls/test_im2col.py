@@ -192,7 +192,7 @@ def test_a_label_that_is_none(label, words):
 
 
 def checked(name, label, change=None):
-    """The cell of an implementation whose matrices are changed by what is given."""
+    """The cell of an implementation whose matrices are changed by a given function."""
     function = load(name)
     if change:
         own = function.function

@@ -200,7 +200,7 @@ def test_generated_cases(name, many):
 
 @each(proofs=("cpu.torch_compile", "cpu.numba_direct"))
 def test_no_output_is_left_from_before(name):
-    """An output that nobody wrote shows what its memory held: here the NaN of freed arrays of its size."""
+    """An unwritten output shows the old content of its memory: here the NaN of freed arrays of its size."""
     function = load(name)
     what = call((2, 4, 9, 9), (4, 2, 3, 3), padding=1, groups=2)
     if reason := beyond(function, what):

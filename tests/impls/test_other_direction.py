@@ -113,7 +113,7 @@ def test_strides_of_zero(operation, name):
 
 @each
 def test_nothing_is_left_from_before(operation, name):
-    """A result that nobody wrote shows what its memory held: here the NaN of freed arrays of its size."""
+    """An unwritten result shows the old content of its memory: here the NaN of freed arrays of its size."""
     what = ANYHOW[operation][1]
     arrays = data(what, whole=True)
     for _ in range(10):

@@ -1,4 +1,4 @@
-"""JPEGs that claim what they do not hold, decoders that fail, kernels that never leave their arrays."""
+"""JPEGs with false claims about their content, failing decoders, and kernels that never leave their arrays."""
 
 import importlib.util
 import itertools

@@ -1,4 +1,4 @@
-"""What docs/measuring.md promises and no other file of tests holds, and that each promise there has its test."""
+"""The promises of docs/measuring.md that no other test file covers, and that each promise has its test."""
 
 import ast
 import functools

@@ -1,4 +1,4 @@
-"""read_batch says in the same words what is wrong with a call or a tile, whoever reads; and packs what is packed."""
+"""read_batch reports wrong calls and tiles in the same words with every reader; and packing tiles."""
 
 import multiprocessing
 from pathlib import Path

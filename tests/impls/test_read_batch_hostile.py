@@ -1,4 +1,4 @@
-"""Tiles of others: what a file claims costs no memory and no time, and every reader says in one sentence what is wrong."""
+"""Untrusted tiles: false claims cost no memory and no time, and every reader reports them in one sentence."""
 
 import functools
 import json

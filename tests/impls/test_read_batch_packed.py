@@ -1,4 +1,4 @@
-"""Packed tiles that others have written or changed."""
+"""Packed tiles that other users have written or changed."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Paths and files of tiles that are no regular files, or not those that were meant."""
+"""Paths of tiles that are not regular files, or not the intended ones."""
 
 import os
 import socket
@@ -93,7 +93,7 @@ def test_a_tile_is_opened_once(name, tmp_path, monkeypatch):
 
 
 def test_strips_far_apart_take_no_memory(tmp_path):
-    """A file with a hole of 1 TB, which takes no room on the disk."""
+    """A file with a hole of 1 TB, which takes no space on the disk."""
     reader = load("cpu.raw_numba")
     far = 4_000_000_000
     data = made({278: (LONG, [4]), 273: (LONG, [1000, far]), 279: (LONG, [160, 160])}, [])

@@ -1,4 +1,4 @@
-"""GeoTIFFs that leave pixels out, or are written in a way that few are: GDAL's answer from every reader, or one sentence."""
+"""Sparse or unusual GeoTIFFs: every reader gives GDAL's answer, or one sentence."""
 
 import tempfile
 import warnings
@@ -97,7 +97,7 @@ def test_odd_tiles_are_what_gdal_has(kind, tmp_path, readers):
 
 
 def test_a_batch_of_sparse_and_whole_tiles(tmp_path, readers):
-    """Their directories are the same; where the strips lie stands elsewhere in the file."""
+    """Their directories are the same; the places of the strips are stored elsewhere in the file."""
 
     def tile(offsets, counts):
         return made({278: (LONG, [4]), 42113: text("9"), 273: (LONG, offsets), 279: (LONG, counts)}, [STRIP])

@@ -1,4 +1,4 @@
-"""The text's network: what drops out and what it is shown are checked; its layer on any device; on a stand-in for one."""
+"""The text's network: dropout and input are checked; its layer on any device; the network on a stand-in for a device."""
 
 import dataclasses
 import itertools

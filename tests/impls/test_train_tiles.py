@@ -43,7 +43,7 @@ def kept_state():
 
 @pytest.fixture
 def state():
-    """What a call is given that is refused before it changes anything, or changes what no test looks at."""
+    """Arguments of a call that is refused before it changes anything, or whose changes no test reads."""
     return kept_state()
 
 
@@ -118,7 +118,7 @@ def test_every_reader_trains_as_a_plain_loop_does(name, tmp_path):
 
 
 def test_training_goes_on_where_it_stopped(tmp_path):
-    """Two passes, the second with the number of its first step, are one optimiser's."""
+    """Two passes, the second with the number of its first step, equal one optimiser's."""
     tiles = [write(tmp_path / f"{i}.tif", np.roll(EUROSAT, i, axis=2)[:, :40, :40]) for i in range(2)]
     steps = []
     for step in (1, 1000):

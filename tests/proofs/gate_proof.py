@@ -1,9 +1,9 @@
-"""How right the gate is on this machine, and what it costs: `make gate-proof`, an hour, resumable.
+"""The accuracy and cost of the gate on this machine: `make gate-proof`, an hour, resumable.
 
 24 gates of 24 cells: 16 of identical commits, 4 in which two of four implementations are 5 % slower, 4 in which they are
 10 % slower; after each of the first six, `asv continuous` on the same two commits. Then 10 gates of 10 cells with memory and
 other values, of which two have four that are 5 % larger; and 3 gates of 8 cells in three shards each. Every report is kept
-in the folder named as the first argument (.convbench/gate-proof), and a second call goes on where the first stopped. Further
+in the folder named as the first argument (.convbench/gate-proof), and a second call resumes where the first stopped. Further
 arguments are the parts to run: times, values, shards. Prints the tables that docs/gate.md has.
 """
 
@@ -197,14 +197,14 @@ def code(share: float) -> str:
 
 
 def gate(folder: Path, sample: Sample, commits: dict[str, str], name: str, kind: str) -> None:
-    """One gate, unless it is there."""
+    """Run one gate, unless its report exists."""
     file = folder / f"{name}.json"
     if not file.is_file():
         measured(file, sample, commits["base"], commits[kind])
 
 
 def sharded(folder: Path, sample: Sample, commits: dict[str, str], name: str, kind: str) -> None:
-    """One gate in shards and their merged report, unless they are there."""
+    """Run one gate in shards and merge their reports, unless they exist."""
     parts = [folder / f"part-{name}-{place}.json" for place in range(1, SHARDS + 1)]
     for place, part in enumerate(parts, 1):
         if not part.is_file():
@@ -228,7 +228,7 @@ def measured(file: Path, sample: Sample, *arguments: str) -> None:
 
 
 def continuous(folder: Path, sample: Sample, commits: dict[str, str], name: str, kind: str) -> None:
-    """One run of asv continuous, unless it is there."""
+    """Run asv continuous once, unless its result exists."""
     file, start = folder / f"{name}.json", time.monotonic()
     if file.is_file():
         return

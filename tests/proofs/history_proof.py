@@ -1,4 +1,4 @@
-"""How often are changes found, and how often seen where there are none? Ours and asv's, on series whose truth is known.
+"""Rates of found changes and false alarms, of our detection and asv's, on series with known changes.
 
 python tests/proofs/history_proof.py [RECORDS] prints the table of docs/history.md; each record is a hundred series (10
 unless given).

@@ -1,4 +1,4 @@
-"""What a cell costs beside the calls it times: `make overhead`, after a run.
+"""The cost of a cell beside the calls it times: `make overhead`, after a run.
 
 Reads the newest side file: from the end of one cell to the end of the next, less the seconds spent in calls (asv's warm-up
 is calls). That is everything else: asv's fork and bookkeeping, inputs, checks, thread pools, the process's end. Of each cell

@@ -1,4 +1,4 @@
-"""Candidates in one process: which of them are left out, and what has to be known of their times."""
+"""Candidates in one process: which are skipped, and the reservations about their times."""
 
 from types import SimpleNamespace
 
@@ -7,7 +7,7 @@ from benchmarks.timing import clock
 
 
 class Scripted:
-    """A candidate whose calls take so long, the last of them ever after."""
+    """A candidate with given times of its calls; the last one repeats."""
 
     def __init__(self, *seconds):
         self.seconds = list(seconds)

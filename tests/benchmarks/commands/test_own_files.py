@@ -1,4 +1,4 @@
-"""Someone's own files: every reader is judged by what they hold, and a missing or damaged one is one error that names it."""
+"""A user's own files: every reader is judged by their content, and a missing or damaged one is one error that names it."""
 
 import dataclasses
 import os
@@ -25,7 +25,7 @@ from benchmarks.workloads.tiles import ReadBatch
 
 
 def judged(problem, names=NAMES):
-    """What becomes of each implementation: its worst error, or why it is skipped."""
+    """The result of each implementation: its worst error, or why it is skipped."""
     found = {}
     for name in names:
         task = ReadBatch("read_batch", problem)

@@ -61,7 +61,7 @@ def test_the_same_size_by_even_kernels_is_what_torch_computes(operation, kernel,
     groups=st.integers(1, 2),
 )
 def test_transposed_convolutions_are_given_what_the_user_gave(shape, weight, stride, padding, dilation, groups):
-    """The problem is a convolution's the other way; the arrays made of it have the shapes that were asked for."""
+    """The problem is stored as the convolution in the other direction; its arrays have the shapes that the user gave."""
     n, c, h, w = shape
     shape, weight = (n, c * groups, h, w), (c * groups, *weight)
     settings = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
@@ -92,7 +92,7 @@ def test_others(tmp_path):
 
 
 def test_every_operation_of_the_suite_has_a_problem_of_ones_own():
-    """By its label, at least, where there is no form for it: the message says what one looks like."""
+    """Operations without a form of their own take a label; the message shows an example."""
     for operation in cell.TASKS.keys() - own_problems.MAKERS:
         with case(operation), pytest.raises(LookupError, match=r"looks like|there are"):
             make(operation, problem="no label")

@@ -135,7 +135,7 @@ def test_a_problem_is_measured_by_everybody(ask):
 
 @pytest.mark.slow
 def test_what_is_compared_is_sampled_until_it_is_decided(ask):
-    """Whether somebody is as fast as himself is hardly ever decided; whether a thousand times as fast as a copy at once."""
+    """A comparison with itself is hardly ever decided; one with a copy a thousand times slower is decided at once."""
     comparisons = [["twin", "cpu.shift", 1.0], ["cpu.shift", "copy", 1000.0], ["cpu.shift", "gone", 1.0]]
     twin = "known = cell.load; cell.load = lambda name, operation: known(name.replace('twin', 'cpu.shift'), operation)\n"
     names = ["cpu.shift", "twin", "copy"]
@@ -178,7 +178,7 @@ def test_who_is_far_too_slow_is_left_out_where_that_judges_nothing(ask):
 
 @pytest.mark.slow
 def test_a_kept_process_answers_one_question_after_another(ask):
-    """One that cannot be measured is answered with an error, and leaves the process to the next."""
+    """A question that cannot be measured is answered with an error, and the process answers the next one."""
     good = {"problem": SMALL, "names": ["torch", "cpu.shift"], "seconds": 0.01}
     bad = {"problem": "x", "names": []}, {"problem": SMALL, "names": [], "threads": 999}
     answers = [ask(question)[0] for question in (good, *bad, good)]

@@ -1,4 +1,4 @@
-"""The gallery: the photograph through the filters, by whoever is here, with words where there is no picture."""
+"""The gallery: the photograph through the filters by every implementation, with a reason where there is no picture."""
 
 import json
 

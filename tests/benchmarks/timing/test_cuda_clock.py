@@ -18,7 +18,7 @@ from convbench.stored.roofline import Roofline
 
 
 class Books(Device):
-    """Its queue is a list; host is the host's clock, which only launches move on, and done is when the device is idle again.
+    """A device without work: its queue is a list; only launches advance the host's clock; `done` is when the device is idle.
 
     A call takes `work` seconds on the device and `launch` on the host, which waits for the device where a call `waits`.
     """
@@ -74,7 +74,7 @@ class Books(Device):
 
 
 class Host:
-    """Whose books hold the host's clock."""
+    """The host's clock, taken from the device's books."""
 
     books = None
 
@@ -172,7 +172,7 @@ def test_a_cell_whose_clock_is_held_back_is_measured_once_more_and_then_marked(c
         cell = PreparedCell(books.call, block, lambda output: {}, {}, arrays="torch")
 
         def time_it(self):
-            """Only its name is asked for."""
+            """Only its name is used."""
 
     made = CheckedTime("suite.time_it", (suite := Suite()).time_it, [suite])
     made.line = SimpleNamespace(close=lambda status, reason, **facts: said.append((status, reason, facts["cold"])))
@@ -193,7 +193,7 @@ def test_a_device_is_asked_during_its_calls_and_not_while_it_waits_for_them(numb
     books = Books(work, launch, capped=10**9)
     block = queued(books, cold=cold)
     block(number)
-    # What is over before anybody asks again is not known.
+    # A cause that ends before the next query is not known.
     known = min(number, cuda_clock.MAX_QUEUED_CALLS)
     assert block.held_back or known * work + cold * (known - 1) * 1e-3 < 1.01 * cuda_clock.PAUSE
 

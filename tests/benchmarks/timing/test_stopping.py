@@ -25,7 +25,7 @@ def test_a_comparison_is_decided_where_its_interval_leaves_the_wanted_ratio_out(
 
 @pytest.mark.parametrize("count", [7, 14])
 def test_what_is_just_as_fast_as_wanted_is_rarely_decided(count, monkeypatch):
-    """However often it is looked at: of 100 such comparisons five are to be decided, and by chance a few more or less."""
+    """For any number of looks: of 100 such comparisons five are to be decided, and by chance a few more or less."""
     monkeypatch.setattr(stopping, "RESAMPLES", 199)
     generator, decided = np.random.default_rng(2), 0
     for _ in range(100):

@@ -1,4 +1,4 @@
-"""What the tests of workloads share."""
+"""Fixtures for the tests of workloads."""
 
 import pytest
 

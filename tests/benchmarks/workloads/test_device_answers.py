@@ -1,4 +1,4 @@
-"""An implementation on a device that hands back its last answer is found out, as one on the CPU is; under stand-ins."""
+"""An implementation on a device that returns its last answer again is detected, as on the CPU; with stand-ins."""
 
 import dataclasses
 import functools
@@ -24,7 +24,7 @@ def clock(monkeypatch):
 
 
 def remembers(function, copied=lambda output: output):
-    """Computed once and handed out ever after: right until the input changes."""
+    """Compute once and return that ever after: right until the input changes."""
     answers = []
 
     def again(*arrays, **settings):

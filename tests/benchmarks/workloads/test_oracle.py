@@ -1,4 +1,4 @@
-"""The oracle knows the right answer: its reference is what others compute, whole or sampled."""
+"""The oracle's reference is right, whole or sampled: other libraries compute the same."""
 
 import ast
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Batches of tiles as a task: whoever reads them right is timed, with the system's cache and without; a wrong one is not."""
+"""Batches of tiles as a task: correct readers are timed, with and without the system's cache; a wrong one is not."""
 
 import ctypes
 import dataclasses
@@ -65,7 +65,7 @@ def in_memory(path):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_cold_is_cold(name):
-    """Also for who keeps its file mapped."""
+    """Also for a process that keeps the file mapped."""
     made = ReadBatch("read_batch", Batch(7, 1)).check(load(name), {})
     cold = ColdPages(made.call)
     (never_mapped := Path(cold.paths[0]).with_suffix(".bin")).write_bytes(bytes(1 << 16))
