@@ -68,7 +68,7 @@ def test_there_is_one_issue_while_a_cell_is_slower(tmp_path, slower, there, call
     assert not (tmp_path / "pwned").exists()
 
 
-def test_who_may_write_issues_runs_nothing_of_ours():
+def test_the_job_that_may_write_issues_runs_nothing_of_ours():
     job = JOBS["weekly.tell"]
     assert job["permissions"] == {"issues": "write"}
     assert [step["uses"].partition("@")[0] for step in steps("weekly.tell") if "uses" in step] == [

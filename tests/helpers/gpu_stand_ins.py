@@ -5,7 +5,7 @@
     output = on_numpy(function, input, weight, padding=1)
 
 Only what CuPy's reference manual lists stands here, and only with arguments that mean the same as NumPy's: an
-implementation that uses something else fails, and whoever adds it looks it up first. The threads of a kernel run one after
+implementation that uses something else fails, and its author looks it up first. The threads of a kernel run one after
 the other, each as far as it has to wait for the rest of its block.
 """
 

@@ -99,7 +99,7 @@ def test_a_problem_in_the_place_of_another_is_not_that_problem():
     assert measurements.Known((one,)).expect(one.problem._replace(dtype="float64"))[0] == (one,)
 
 
-def test_torch_is_left_for_those_alone_who_should_be_faster_by_more_than_a_little(table):
+def test_torch_is_left_only_for_implementations_expected_to_be_clearly_faster(table):
     near = entry([1, 64, 56, 56], [64, 64, 5, 5], {"cpu.shift": 100.0, "cpu.torch": 101.0})
     table({("avx9", 1): [near]})
     itself, other = impls.explain((1, 64, 56, 56), (64, 64, 5, 5)), impls.explain((1, 64, 60, 60), (64, 64, 5, 5))
@@ -158,22 +158,22 @@ def test_the_runner_up_can_run_here(table, monkeypatch):
 
 
 def no_room(*_):
-    raise MemoryError("no room for patches")
+    raise MemoryError("no memory for patches")
 
 
 @pytest.mark.parametrize("convolve", [impls.conv2d, impls.load("cpu.auto")], ids=["impls.conv2d", "cpu.auto"])
-def test_who_finds_no_room_for_his_patches_leaves_it_to_the_next(table, monkeypatch, convolve):
+def test_an_implementation_that_runs_out_of_memory_leaves_it_to_the_next(table, monkeypatch, convolve):
     table({("avx9", 1): [entry([*X.shape], [*W.shape], {"im2col.strided": 1.0, "cpu.windows": 2.0, "cpu.shift": 3.0})]})
     monkeypatch.setattr(arguments, "thread_count", lambda: 1)
     monkeypatch.setattr("impls.conv2d.geometry.require_patches", no_room)
     assert impls.explain(X, W).implementation.name == "im2col.strided"
     assert np.array_equal(convolve(X, W), impls.load("cpu.shift")(X, W))
     monkeypatch.setattr(choice, "best_first", lambda *_: iter([no_room, no_room]))
-    with pytest.raises(MemoryError, match="no room for patches"):
+    with pytest.raises(MemoryError, match="no memory for patches"):
         convolve(X, W)
 
 
-def test_with_numpy_alone_there_is_somebody_who_needs_no_patches(table, monkeypatch):
+def test_with_numpy_alone_an_implementation_needs_no_patches(table, monkeypatch):
     numpy = ("im2col.strided", "cpu.shift_matmul")
     there = choice._load
     monkeypatch.setattr(choice, "_load", lambda name: there(name) if name in numpy else "it is gone")
@@ -183,7 +183,7 @@ def test_with_numpy_alone_there_is_somebody_who_needs_no_patches(table, monkeypa
         assert {found.implementation.name, *(other.name for other in found.others)} == {*numpy}
 
 
-def test_who_cannot_compute_it_is_passed_over(table):
+def test_implementations_that_cannot_compute_it_are_skipped(table):
     best = {"cpu.scipy_ndimage": 1.0, "cpu.shift": 2.0}  # the first has stride 1 alone
     table({("avx9", 1): [entry([1, 8, 32, 32], [8, 8, 3, 3], best)]})
     assert impls.explain((1, 8, 32, 32), (8, 8, 3, 3), stride=2).implementation.name == "cpu.shift"

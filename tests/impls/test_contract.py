@@ -210,7 +210,7 @@ def test_unsupported(name, settings, reason):
     assert str(caught.value) == reason
 
 
-def test_unsupported_refuses_what_nobody_supports():
+def test_unsupported_refuses_what_no_implementation_supports():
     loaded = impls.load("cpu.loops")
     with pytest.raises(TypeError, match="dtype must be float32 or float64 in native byte order, not float16"):
         loaded.unsupported(X.shape, W.shape, dtype="float16")

@@ -132,7 +132,7 @@ PLACES = ("st_mode", "st_ino", "st_dev", "st_nlink", "st_uid", "st_gid", "st_siz
 
 
 @pytest.mark.parametrize("name", sorted(PACKED))
-def test_an_index_further_up_is_of_the_tiles_owner_or_ones_own(name, tmp_path, owners):
+def test_an_index_further_up_must_belong_to_the_tiles_owner_or_this_user(name, tmp_path, owners):
     function, below = load(name), tmp_path / "victim" / "data"
     below.mkdir(parents=True)
     tiles = some(below)
@@ -157,7 +157,7 @@ def test_an_index_further_up_is_of_the_tiles_owner_or_ones_own(name, tmp_path, o
 
 
 @pytest.mark.parametrize("name", sorted(PACKED))
-def test_an_index_beside_the_tiles_counts_and_ones_own_further_up(name, tmp_path, owners):
+def test_an_index_beside_the_tiles_counts_and_this_users_further_up(name, tmp_path, owners):
     function, below = load(name), tmp_path / "data"
     below.mkdir()
     tiles = pack(below)

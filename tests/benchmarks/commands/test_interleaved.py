@@ -14,7 +14,7 @@ class Scripted:
         self.block = lambda number: self.seconds.pop(0) if len(self.seconds) > 1 else self.seconds[0]
 
 
-def test_nobody_is_left_out_for_a_few_calls():
+def test_no_candidate_is_skipped_for_a_few_calls():
     candidates = {
         "fast": Scripted(0.01),
         "slow at first": Scripted(0.3, 0.3, 0.3, 0.011),

@@ -91,7 +91,7 @@ def test_others(tmp_path):
     assert make("preprocess", picture=str(tmp_path / "a.jpg"), region=None, size=16).label == "n1h8w10y8x10s16"
 
 
-def test_every_operation_of_the_suite_has_a_problem_of_ones_own():
+def test_every_operation_of_the_suite_takes_a_users_problem():
     """Operations without a form of their own take a label; the message shows an example."""
     for operation in cell.TASKS.keys() - own_problems.MAKERS:
         with case(operation), pytest.raises(LookupError, match=r"looks like|there are"):

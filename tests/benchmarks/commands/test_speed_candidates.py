@@ -158,7 +158,7 @@ def test_another_operation_with_its_limit(ask):
     assert statistics.median(cells[2]["samples"]) < statistics.median(cells[1]["samples"])
 
 
-def test_who_is_far_too_slow_is_left_out_where_that_judges_nothing(ask):
+def test_candidates_that_are_far_too_slow_are_skipped_where_they_judge_nothing(ask):
     names = ["torch", "cpu.cython_packed", "cpu.loops", "cpu.sliced_loops"]
     within = {"rivals": ["cpu.loops", "cpu.cython_packed"], "factor": 5.0}
     events, _ = ask({"problem": SMALL, "names": names, "within": within})
@@ -239,7 +239,7 @@ cell.load = lambda name, operation: faults[name]
 """
 
 
-def test_whoever_is_wrong_has_no_time(ask):
+def test_wrong_candidates_are_not_timed(ask):
     names = ["torch", "border", "nan", "later", "remembered", "greedy", "unwell", "packs", "packs_wrong", "refuses", "right"]
     events, said = ask({"problem": SMALL, "names": names}, FAULTS)
     cells = {event["cell"]["name"]: event["cell"] for event in events if "cell" in event}

@@ -159,7 +159,7 @@ def test_peak_extra_bytes_is_the_same_in_a_heap_full_of_holes():
 
 
 @given(st.lists(st.floats(1e-6, 0.5), min_size=1, max_size=6), st.floats(0.001, 0.5), st.integers(1, 9))
-def test_everybody_is_sampled_often_enough_and_over_the_whole_time(calls, seconds, least):
+def test_every_cell_is_sampled_often_enough_and_over_the_whole_time(calls, seconds, least):
     blocks, measured = {f"{i}": Fake(call) for i, call in enumerate(calls)}, {}
     made, shares = [], []
     for share in clock.in_turn(blocks, seconds, least, measured):
@@ -197,7 +197,7 @@ def test_the_order_changes_from_turn_to_turn():
     assert len(set(rounds)) > 3
 
 
-def test_nobody_is_sampled_in_no_time():
+def test_without_time_nothing_is_sampled():
     assert list(clock.in_turn({}, 1.0, 7, {})) == []
 
 

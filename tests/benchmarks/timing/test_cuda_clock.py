@@ -208,7 +208,7 @@ def test_calls_by_the_hosts_clock_are_marked_too():
     assert books.host >= books.done
 
 
-def test_a_device_that_nobody_knows_has_no_facts(monkeypatch):
+def test_an_unknown_device_has_no_facts(monkeypatch):
     books = Books(1e-3, 1e-5)
     monkeypatch.setattr(cuda_clock, "of", lambda arrays: books)
     assert cuda_clock.facts("torch") == {}

@@ -161,7 +161,7 @@ def test_the_work_is_that_of_resnet18():
     assert described["flops"] == 3 * 320 * counted.get_total_flops()
 
 
-def test_tiles_of_ones_own(tmp_path, monkeypatch):
+def test_a_users_own_tiles(tmp_path, monkeypatch):
     eurosat.make(tmp_path, 20, seed=1)
     monkeypatch.setenv("CONVBENCH_EUROSAT", str(tmp_path))
     task = TrainTiles("train_tiles", Pass(3, 2))

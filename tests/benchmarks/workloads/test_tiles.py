@@ -117,7 +117,7 @@ def test_a_batch_that_is_remembered_is_found():
         made.verify(made.block.output)
 
 
-def test_a_folder_of_ones_own(tmp_path, monkeypatch):
+def test_a_users_own_folder(tmp_path, monkeypatch):
     eurosat.make(tmp_path, 41, seed=1)
     monkeypatch.setenv("CONVBENCH_EUROSAT", str(tmp_path))
     made = ReadBatch("read_batch", Batch(3)).check(load("cpu.rasterio"), {"pool": 1})

@@ -98,7 +98,7 @@ def test_where_asv_would_keep_its_mirror_no_repository_may_lie(brought):
     assert not proof.exists()
 
 
-def test_a_repository_of_ones_own_runs_nothing_while_it_is_read(tmp_path, monkeypatch):
+def test_a_users_own_repository_runs_nothing_while_it_is_read(tmp_path, monkeypatch):
     made = Sample(tmp_path / "project")
     made.commit({"n": "0"}, "first")
     obey(made.folder / ".git", tmp_path / "proof")

@@ -133,7 +133,7 @@ def test_no_results_of_that_machine_or_commit(project):
 
 
 @pytest.mark.parametrize("commit", ["0123456789", "HEAD~5", "asv.conf.json", "--all"])
-def test_a_commit_nobody_knows(project, commit):
+def test_an_unknown_commit(project, commit):
     store(project)
     assert repr(commit) in sentence(inside(project, "table", f"--commit={commit}"))
 

@@ -40,7 +40,7 @@ MISTAKES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", MISTAKES)
-def test_what_nobody_can_try(case):
+def test_what_cannot_be_tried(case):
     arguments, words = MISTAKES[case]
     done = (process if case == "an unknown implementation" else inside)(ROOT, "try", *arguments)
     said = sentence(done)
@@ -158,7 +158,7 @@ def test_one_that_ends_the_process_is_named(package):
 
 
 @pytest.mark.slow
-def test_files_of_ones_own_and_committed_ones(tmp_path):
+def test_a_users_files_and_committed_ones(tmp_path):
     (tmp_path / "mine.py").write_text(KERNELS + "\nconv2d = right\n")
     (tmp_path / "bare.py").write_text("import numpy\n")
     given = ["cpu.shift", "cpu.shift@HEAD", "--file", tmp_path / "mine.py", "--seconds", "0.02"]

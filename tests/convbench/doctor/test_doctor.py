@@ -128,7 +128,7 @@ def test_a_compiler_that_is_not_there(system, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_suite_tells_who_can_run_here_and_what_the_others_lack():
+def test_the_suite_reports_what_can_run_here_and_what_the_others_lack():
     command = [sys.executable, "-m", "benchmarks", "doctor"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     events = [json.loads(line) for line in done.stdout.splitlines()]

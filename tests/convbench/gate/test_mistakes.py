@@ -49,7 +49,7 @@ def test_results_may_lie_outside_of_the_repository(project):
 
 
 @pytest.mark.parametrize("arguments", [["nonsense"], ["HEAD~7"], ["main", "nonsense"], ["asv.conf.json"], ["HEAD^{tree}"]])
-def test_a_revision_that_nobody_knows(project, arguments):
+def test_an_unknown_revision(project, arguments):
     assert f"git knows no commit {arguments[-1]!r}" in mistake(project.folder, *arguments)
 
 

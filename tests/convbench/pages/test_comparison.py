@@ -88,7 +88,7 @@ def test_crossovers_stand_below_the_fastest(published, opened):
     assert not page.locator("#crossovers").is_visible()
 
 
-def test_who_wins_is_said_without_colour(published, opened):
+def test_the_winner_is_marked_without_colour(published, opened):
     page = opened(published.page, f"#benchmark={SWEEP['name']}")
     lines = [row.locator("td").all_inner_texts() for row in page.locator("#table tbody tr").all()]
     assert heads(page) == ["cpu.fast", "cpu.loops", "im2col.naive"]  # the most frequent winner first

@@ -100,7 +100,7 @@ def test_npm_that_does_not_say_why(project, tools, status):
         '<img src="https://cdn.example/bird.png">',
     ],
 )
-def test_a_file_that_nobody_knows(project, npm, tag):
+def test_an_unknown_file(project, npm, tag):
     page = project.html / "index.html"
     page.write_text(page.read_text().replace("</head>", f"{tag}\n</head>"))
     said = failure(project)

@@ -191,7 +191,7 @@ def test_a_short_selection_has_the_first_of_further_parameters():
     assert found == [("read.time_it", ("'cpu.a'", "8", "2"))]
 
 
-def test_what_is_on_request_is_measured_by_those_who_name_it():
+def test_implementations_on_request_are_measured_if_they_are_named():
     asked = {**SUITE[CONV], "implementations": {"cpu.loops": {"device": "cpu", "on_request": True}}}
 
     def names(**selection):

@@ -371,7 +371,7 @@ def test_several_processes_that_disagree_are_too_close_to_tell():
 
 
 @pytest.mark.parametrize("wrong", ["ours", "torch"])
-def test_who_failed_in_one_of_several_processes_has_no_time(wrong):
+def test_a_candidate_that_failed_in_one_of_several_processes_has_no_time(wrong):
     good = {"torch": 1.0, "ours": 0.5}
     found = times(line("a", 1, good), line("a", 1, {**good, wrong: FAILED}), line("a", 1, good))
     goal = Goal(than="torch", each=0.95)

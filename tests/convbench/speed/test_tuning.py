@@ -266,7 +266,7 @@ def test_tuning_goes_on_where_it_was_stopped_and_writes_the_table(project):
 @pytest.mark.parametrize(
     ("seconds", "said"), [([2.0, 1.0, 0.5], "b 2.00x"), ([1.0, 2.0, 2.0], "a 1.00x"), ([None, 2.0, 2.0], "a failed")]
 )
-def test_a_line_says_who_is_fastest(seconds, said):
+def test_a_line_names_the_fastest(seconds, said):
     """Among those that pack their weights in the call, with the ratio to the first."""
     names = ["a", "b", f"b{goals.PACKED}"]
     cells = [

@@ -270,7 +270,7 @@ def test_no_results(project):
 
 
 @pytest.mark.parametrize("revisions", [("nonsense", "HEAD"), ("HEAD", "nonsense")])
-def test_a_commit_nobody_knows(project, revisions):
+def test_an_unknown_commit(project, revisions):
     both(project, {"1": 1.0}, {"1": 1.0})
     assert "'nonsense'" in sentence(run(project, revisions=revisions))
 

@@ -186,7 +186,7 @@ def test_a_bad_file_is_passed_over_for_the_next_good_one(project, case):
     assert "9.00 s" not in done.stdout
 
 
-def test_a_file_cut_short_is_named_though_nobody_can_tell_when_it_was_measured(project):
+def test_a_file_cut_short_is_named_though_its_date_is_unknown(project):
     row = [[9.0] * 4, SIZE_PARAMS, "1", 1_700_000_000_000]
     store(project, {SIZE: row}, OURS, name="00000000-env")
     aged(put(project / "results" / "box" / "22222222-env.json", BROKEN["half a file"]), 1000)
@@ -196,7 +196,7 @@ def test_a_file_cut_short_is_named_though_nobody_can_tell_when_it_was_measured(p
     assert "9.00 s" in done.stdout
 
 
-def test_a_bad_file_that_nobody_asked_for_is_not_mentioned(project):
+def test_a_bad_file_that_is_not_needed_is_not_mentioned(project):
     store(project, {SIZE: stored([1.0] * 4, SIZE_PARAMS)}, OURS)
     put(project / "results" / "other" / "22222222-env.json", "")
     done = show("--machine", "box")

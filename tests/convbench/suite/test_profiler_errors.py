@@ -31,7 +31,7 @@ from convbench.suite import counters, profiler
         (["cpu.numpy", "cat", "--operation", "adam_step"], ["'cat' is not a step's label", "n1000000"]),
     ],
 )
-def test_what_nobody_can_profile(arguments, words):
+def test_what_cannot_be_profiled(arguments, words):
     said = sentence(convbench(*arguments))
     assert [word for word in words if word not in said] == []
 
