@@ -18,7 +18,7 @@ def main() -> None:
         sys.exit(f"Error: {_missing(error)}")
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-            sys.stdout = None  # what is left in it cannot be written at the end either
+            sys.stdout = None  # the rest of its buffer cannot be written at exit either
             sys.exit("Error: no space left on device")
         sys.exit(f"Error: {faults.sentence(error)}")
 

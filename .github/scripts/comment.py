@@ -28,10 +28,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 from github_api import MAX_ARTIFACT, Api, Refused
 
-MARKER = "<!-- convbench gate -->"  # the comment is found by it again
-AUTHOR = "github-actions[bot]"  # others can write the marker, too
-ARTIFACT = re.compile(r"gate(-[a-z0-9]+)*")  # several jobs of a run write one each
-PAGES = 50  # of a hundred comments
+MARKER = "<!-- convbench gate -->"  # the marker by which the comment is found again
+AUTHOR = "github-actions[bot]"  # other users can write the marker, too
+ARTIFACT = re.compile(r"gate(-[a-z0-9]+)*")  # several jobs of a run may each write one
+PAGES = 50  # pages of a hundred comments
 
 MAX_REPORT = 4 << 20  # bytes of gate.json
 MAX_MEMBERS = 10  # files in the artifact; the gate writes three
@@ -107,13 +107,13 @@ def read(data: bytes) -> dict | None:
             if not len(names) == len(members) <= MAX_MEMBERS:
                 raise Refused("the artifact has more files than the gate writes, or two of one name")
             for member in members:
-                # Of the other methods zipfile inflates everything before it counts.
+                # With other methods zipfile inflates everything before it counts.
                 if member.flag_bits & ENCRYPTED or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                     raise Refused("the artifact has a file that is encrypted or not packed as the gate's are")
             report = content(archive, "gate.json", MAX_REPORT) if "gate.json" in names else None
     except Refused:
         raise
-    except Exception as error:  # zipfile has a dozen, one for each way in which a file is no archive
+    except Exception as error:  # zipfile raises a dozen types for invalid archives
         raise Refused(f"the artifact cannot be read ({type(error).__name__})") from None
     return None if report is None else parse(report)
 
@@ -236,7 +236,7 @@ CELL = record(
     log_ratios=mapping(many(optional(NUMBER))),
 )
 REPORT = record(
-    # A base from before these came writes none of them.
+    # An older gate writes none of these.
     *((name, many(text)) for name in ("other_environments", "differences", "ignored")),
     *((name, setting) for name in ("schema", "version", "shard", "partial", "identical")),
     ("smallest", mapping(NUMBER)),

@@ -14,7 +14,7 @@ def run() -> Iterator[dict[str, Any]]:
 
     lacks: None, or in words what keeps it from running here.
     """
-    import impls  # here, because asv imports every file of the suite, also beside a commit that has no impls
+    import impls  # imported here, because asv imports every file of the suite, also with a commit that has no impls
 
     for operation in cell.TASKS:
         for name in impls.names(operation):

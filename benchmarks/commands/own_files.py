@@ -60,7 +60,7 @@ def tiles(folder: str, most: int, bands: Sequence[int] | None) -> Tiles:
     Raises ValueError for a folder that is none or holds none, and for a tile that is damaged, or unlike the first. Raises
     Missing without tifffile.
     """
-    from impls.read_batch import arguments  # here, because asv imports every file of the suite
+    from impls.read_batch import arguments  # imported here, because asv imports every file of the suite
 
     if importlib.util.find_spec("tifffile") is None:
         raise Missing("tiles are checked with tifffile: pip install tifffile")
@@ -126,7 +126,7 @@ def picture(path: str, region: Sequence[int] | None, size: int) -> Picture:
 
     Raises ValueError for a file that is none or is damaged, and for a region outside of it. Raises Missing without Pillow.
     """
-    from impls import checks  # here, because asv imports every file of the suite
+    from impls import checks  # imported here, because asv imports every file of the suite
     from impls.decode_jpeg import jpeg
 
     try:

@@ -22,7 +22,7 @@ def make(request: dict[str, Any]) -> Any:
     name, for adam_step also a number of parameters; dtype for adam_step. Raises ValueError, TypeError, LookupError,
     NotImplementedError, ImportError or MemoryError.
     """
-    import impls  # here, because asv imports every file of the suite, also beside a commit that has no impls
+    import impls  # imported here, because asv imports every file of the suite, also with a commit that has no impls
     from impls import checks
 
     operation = request["operation"]

@@ -17,7 +17,7 @@ EVENTS = (
     *("task-clock", "page-faults", "cycles", "instructions", "branches", "branch-misses"),
     *("L1-dcache-loads", "L1-dcache-load-misses", "cache-references", "cache-misses", "dTLB-load-misses"),
 )
-ACKNOWLEDGED = 5  # bytes of perf's answer to an order
+ACKNOWLEDGED = 5  # bytes of perf's answer to a command
 REFUSED = (
     "perf may not count here: run as root, or in a container started with --cap-add PERFMON, "
     "or let it count: sysctl kernel.perf_event_paranoid=2"
@@ -37,13 +37,13 @@ def count(work: Callable[[], int], report: Path) -> int:
         inherited = (its_orders.fileno(), its_answers.fileno())
         command = ["perf", "stat", "--field-separator", ";", "--output", str(report), "--pid", str(os.getpid())]
         command += ["--event", ",".join(f"{event}:u" for event in EVENTS)]
-        command += ["--delay=-1", "--control", "fd:{},{}".format(*inherited)]  # it counts when it is told to
-        language = {**os.environ, "LC_ALL": "C"}  # in some the decimal point is a comma
+        command += ["--delay=-1", "--control", "fd:{},{}".format(*inherited)]  # counting starts on command
+        language = {**os.environ, "LC_ALL": "C"}  # in some locales the decimal point is a comma
         perf = subprocess.Popen(command, pass_fds=inherited, stdout=errors, stderr=errors, env=language)
         stack.callback(perf.wait)
         stack.callback(perf.send_signal, signal.SIGINT)  # it writes its report and ends
         its_orders.close()
-        its_answers.close()  # so that answers end where perf does
+        its_answers.close()  # so that reading ends when perf ends
 
         def tell(order: bytes) -> None:
             with contextlib.suppress(BrokenPipeError):

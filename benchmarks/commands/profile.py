@@ -26,7 +26,7 @@ from benchmarks.timing import clock, memory, threads
 from benchmarks.timing.prepared_cell import PreparedCell
 from benchmarks.workloads.tasks import Task
 
-WARM = 0.2  # seconds of calls before any profile: what is compiled or cached on first use is not where the time goes
+WARM = 0.2  # seconds of calls before any profile, which excludes compilation and caching on first use
 DEEP = 6  # public functions within one another that a trace shows: from a step of training to its convolutions
 ALL_CALLS = "convbench"  # the range that Nsight Systems can be told to record, without the warm-up
 PR_SET_PTRACER = 0x59616D61  # sys/prctl.h
@@ -77,7 +77,7 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _prepare(name: str, task: Task, count: int) -> PreparedCell:
     """As cell.prepare() does, but for cutoffs: an implementation that is named is worth waiting for."""
-    import impls  # here, because asv imports every file of the suite, also beside a commit that has no impls
+    import impls  # imported here, because asv imports every file of the suite, also with a commit that has no impls
     from impls import checks
 
     threads.require(count)

@@ -16,7 +16,7 @@ READERS = ("cpu.rasterio", "cpu.skimage", "cpu.skimage_torch", "cpu.raw_numba")
 # https://docs.pytorch.org/tutorials/intermediate/tensorboard_profiler_tutorial.html
 WAIT, WARMUP, ACTIVE = 1, 1, 3
 BATCH = 32
-WAITING = "enumerate(DataLoader)"  # what torch calls the time until the next batch is there
+WAITING = "enumerate(DataLoader)"  # torch's name for the time until the next batch
 USUAL: dict[str, Any] = {
     "names": list(READERS),
     "workers": 0,

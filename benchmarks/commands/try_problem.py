@@ -27,12 +27,12 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     names that they get here; threads; seconds for each implementation. Raises ValueError, TypeError, LookupError or
     NotImplementedError for what cannot be computed, ImportError for what is missing, and MemoryError for what does not fit.
     """
-    import impls  # here, because asv imports every file of the suite, also beside a commit that has no impls
+    import impls  # imported here, because asv imports every file of the suite, also with a commit that has no impls
 
     memory.keep_freed_memory()
     operation = request["operation"]
     problem = own_problems.make(request)
-    # Which operation one from a package is of is known when it is loaded: of others than conv2d they have to be named.
+    # The operation of a package's implementation is known only after loading: other than conv2d's must be named.
     packages: dict[str, Callable[[], Any]] = {
         entry.name: functools.partial(_from_package, entry) for entry in entry_points(group=GROUP)
     }
@@ -79,7 +79,7 @@ def _prepare(candidates: Candidates, name: str, elsewhere: Callable[[], Any] | N
         if function.operation != operation:
             raise TypeError(f"{name} is an implementation of {function.operation}, not of {operation}")
         return candidates.check(name, function)
-    # A cutoff spares users what they did not ask for; an implementation that they name is worth waiting for.
+    # Cutoffs skip slow implementations that users did not select; a named one is always measured.
     if not asked and cell.on_request(name, operation):
         raise Skip("on request: select it by name")
     if not asked and (reason := cell.too_slow(name, candidates.task)):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SETTINGS = Path(__file__).with_name("tune.toml")
 DEFAULTS = {"stride": 1, "padding": (0, 0), "dilation": 1, "groups": 1}
-NEAR = 1.1  # times as long as the fastest: what is as good
+NEAR = 1.1  # times as long as the fastest: still a good pick
 HEAD = """\
 # The measurements of cpu.auto: the fast implementations of each problem. Written by `make tune`, not by hand.
 # us: medians in microseconds, the fastest first; implementations that took over {late:g} times as long are left out.

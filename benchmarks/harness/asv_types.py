@@ -22,7 +22,7 @@ class _SideFile:
     The suite's classes prepare and check in setup() and leave a `cell` behind (benchmarks.timing.prepared_cell.PreparedCell).
     """
 
-    # What asv_runner's Benchmark, the other base of the types below, has.
+    # Attributes of asv_runner's Benchmark, the other base of the types below.
     name: str
     _current_params: tuple
     _setups: list[Callable]

@@ -39,7 +39,7 @@ class _Cells:
     version = "1"  # asv drops a class's old results when it changes: raise it when what a cell means changes
     further: Mapping = types.MappingProxyType({})  # parameters after the second: name to values
     unit = "seconds"
-    rated = True  # is the figure the time of one call, so that a rate and a percentage of the limit make sense?
+    rated = True  # whether the figure is the time of one call, so that a rate and a percentage of the limit make sense
 
     def __init_subclass__(cls, name: str | None = None, function: Callable = _call) -> None:
         name = name or f"time_{cls.operation}"
@@ -54,7 +54,7 @@ class _Cells:
         own.quick = [repr(value) for value in cls.quick]  # type: ignore[attr-defined]
         own.implementations = cell.declarations(cls.operation)  # type: ignore[attr-defined]
         own.baseline = cls.baseline or cell.kind(cls.operation).baseline  # type: ignore[attr-defined]
-        if cls.device:  # without which nothing of the class can be measured
+        if cls.device:  # nothing of the class can be measured without it
             own.device = cls.device  # type: ignore[attr-defined]
         setattr(cls, name, own)
 

@@ -73,7 +73,7 @@ def declarations(operation: str = "conv2d") -> dict[str, dict[str, Any]]:
     for name in implementations(operation):
         try:
             tree = ast.parse((CHECKOUT / "impls" / operation / f"{name.replace('.', '/')}.py").read_text(encoding="utf-8"))
-        except (SyntaxError, ValueError):  # half a file in the working tree: its own cells will say so
+        except (SyntaxError, ValueError):  # a broken file in the working tree, which its own cells report
             tree = ast.Module([], [])
         words = [
             word

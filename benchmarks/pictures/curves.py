@@ -81,7 +81,7 @@ def train(
         test_images=training.shown(network, data.test_images[:MAX_TESTED]),
         test_labels=data.test_labels[:MAX_TESTED],
     )
-    for function in functions.values():  # what is compiled or looked up once is no training
+    for function in functions.values():  # one-time compilation and look-ups are not training
         _step(function, network, training.placed(function, training.fresh(network)), shown, np.arange(batch), 1)
     curves: list[Curve] = []
     steps = epochs * (len(data.labels) // batch)
@@ -131,7 +131,7 @@ def _step(function: Any, network: str, state: Any, data: digits.Digits, chosen: 
 
 def accuracy(network: str, parameters: list[np.ndarray], data: digits.Digits) -> float:
     """The share of the test images, normalised as the network needs them, that it classifies correctly."""
-    import torch  # here, because asv imports every file of the suite
+    import torch  # imported here, because asv imports every file of the suite
 
     from impls.train_step import networks
 
@@ -155,7 +155,7 @@ def difference(curves: Sequence[Curve], others: Sequence[Curve]) -> tuple[float,
 
     Student's t on the pairs' differences.
     """
-    from scipy import stats  # here, because asv imports every file of the suite
+    from scipy import stats  # imported here, because asv imports every file of the suite
 
     if len(curves) < 2:
         return None

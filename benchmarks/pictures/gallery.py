@@ -37,7 +37,7 @@ def rows(names: Iterable[str]) -> Iterator[Row]:
     }
     weights = {shown: inputs.make(problem)[1] for shown, problem in problems.items()}
     known = {shown: oracle.reference(problem, photo, weights[shown]) for shown, problem in problems.items()}
-    import impls  # here, because asv imports every file of the suite, also beside a commit that has no impls
+    import impls  # imported here, because asv imports every file of the suite, also with a commit that has no impls
 
     known_names = cell.implementations()
     for name in names:
@@ -55,7 +55,7 @@ def rows(names: Iterable[str]) -> Iterator[Row]:
                 given = function.to_device(photo.copy()), function.to_device(weights[shown].copy())
                 output = function.to_numpy(function(*given, padding="same", groups=3))
                 oracle.compare(problem, function.family, known[shown], output)
-            except Exception as error:  # of whatever kind: the others' pictures are drawn all the same
+            except Exception as error:  # any error: the other pictures are still drawn
                 pictures[shown] = str(error) if isinstance(error, Skip) else f"{type(error).__name__}: {error}"
             else:
                 pictures[shown] = visible(output)

@@ -67,7 +67,7 @@ def _stages(profile: cProfile.Profile) -> dict[str, float]:
             continue
         if Path(code.co_filename).parent.name in ("cpu", "gpu"):  # and not the check of its arguments
             whole = max(whole, entry.totaltime)
-            # What its stages call in turn is theirs: only what it calls itself is a stage.
+            # Only functions that it calls directly are stages; deeper calls count for these.
             for called in entry.calls or ():
                 if not isinstance(called.code, str) and called.code.co_name in STAGES:
                     found[called.code.co_name] = found.get(called.code.co_name, 0.0) + called.totaltime

@@ -47,7 +47,7 @@ def train(functions: Mapping[str, Any], count: int, passes: int, workers: int) -
     halves = dict(zip(HALVES, eurosat.split(data.labels), strict=True))
     images = np.stack([tiles.values(data.tiles, i) for i in range(count)]).astype(np.float32)
     known = {half: (images[places], data.labels[places]) for half, places in halves.items()}
-    for function in functions.values():  # what is compiled or imported once is no training
+    for function in functions.values():  # one-time compilation and imports are not training
         function(*tile_training.fresh(), [str(tile) for tile in data.tiles[:2]], data.labels[:2])
     states, curves = {name: tile_training.fresh() for name in functions}, {name: Curve(name) for name in functions}
     spent, order, turns = dict.fromkeys(functions, 0.0), np.random.default_rng(0), random.Random(0)
@@ -75,7 +75,7 @@ def train(functions: Mapping[str, Any], count: int, passes: int, workers: int) -
 
 def judged(state: tile_training.State, images: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
     """Mean cross entropy of a trained network on images (N, 3, H, W), and the share whose class it names rightly."""
-    import torch  # here, because asv imports every file of the suite
+    import torch  # imported here, because asv imports every file of the suite
 
     from impls.train_tiles import resnet18
 

@@ -15,7 +15,7 @@ from typing import Any
 from benchmarks.timing.clock import Block, Measurement, Plan, Wall, measure, no_garbage_collection
 
 MAX_QUEUED_CALLS = 200  # a device takes about a thousand launches before the host has to wait
-MAX_WAIT_SECONDS = 0.1  # that a device is kept waiting for them
+MAX_WAIT_SECONDS = 0.1  # seconds that a device is kept busy until they are queued
 TICKS_PER_SECOND = 2e9  # of the fastest known: a device that has more waits less, and is asked to wait longer
 PAUSE = 1e-3  # seconds between two questions what holds a device back
 # https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html
@@ -73,7 +73,7 @@ class Device(ABC):
         library, handle = managed
         try:
             reasons = library.nvmlDeviceGetCurrentClocksEventReasons(handle)
-        except Exception:  # whatever is missing there: the figure is good without
+        except Exception:  # any error: the figure does not depend on it
             return None
         return " and ".join(dict.fromkeys(words for bit, words in HELD_BACK.items() if reasons & bit)) or None
 
@@ -291,6 +291,6 @@ def facts(arrays: str) -> dict[str, Any]:
     }
     found = {}
     for name, ask in asked.items():
-        with contextlib.suppress(Exception):  # what one device does not tell takes nothing from the others
+        with contextlib.suppress(Exception):  # a fact that one device lacks does not affect the others
             found[name] = ask()
     return found

@@ -15,7 +15,7 @@ MIB = 1 << 20
 SIDE = 8192  # rows and columns of the matrices: products of 1.1e12 FLOPs, which fill every multiprocessor many times
 THREADS, BLOCKS, STEPS = 256, 4096, 4096  # of the multiply-adds: a million threads, eight sums in each
 
-# What one call does. Bytes moved are bytes read plus bytes written.
+# The work of one call. Bytes moved are bytes read plus bytes written.
 LIMITS: dict[str, dict[str, Any]] = {
     **{f"device copy, {size // MIB} MiB": {"bytes": size} for size in (MIB, 8 * MIB, 64 * MIB, 512 * MIB, 2048 * MIB)},
     **{

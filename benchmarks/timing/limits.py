@@ -24,7 +24,7 @@ Loops = tuple[
     list[Callable[[int], Any]], np.ndarray, np.ndarray
 ]  # a loop a thread; the last one's result, and what it must be
 
-# What one call of one thread does. Bytes moved are bytes read plus bytes written; on several threads each has its own part.
+# The work of one call of one thread. Bytes moved are bytes read plus bytes written; on several threads each has its own part.
 LIMITS: dict[str, dict[str, Any]] = {
     **{f"copy into warm memory, {size >> 10} KiB": {"bytes": size} for size in (32 * KIB, 256 * KIB)},
     **{f"copy into warm memory, {size >> 20} MiB": {"bytes": size} for size in (MIB, 8 * MIB, 64 * MIB, 128 * MIB)},

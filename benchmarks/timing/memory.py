@@ -44,7 +44,7 @@ def peak_extra_bytes(block: Block) -> int:
     Raises Skip if the system cannot reset the mark (Linux can: proc(5), clear_refs).
     """
     gc.collect()
-    # What earlier calls freed is still resident; without giving it back, this call would reuse it and seem to need none.
+    # Memory freed by earlier calls is still resident: unless it is returned, this call would reuse it and seem to need none.
     if hasattr(libc := ctypes.CDLL(None), "malloc_trim"):
         libc.malloc_trim(0)
     try:

@@ -26,7 +26,7 @@ def interval(ours: Sequence[float], than: Sequence[float]) -> tuple[float, float
 
     Of samples that are taken again while it holds something, at most MAX_LOOKS times, it leaves the truth out in 5 of 100.
     """
-    from scipy import stats  # the suite is listed without it too
+    from scipy import stats  # the suite can be listed without SciPy
 
     if min(len(ours), len(than)) < 2:
         return 0.0, np.inf

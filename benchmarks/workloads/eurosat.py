@@ -133,7 +133,7 @@ def content(i: int, seed: int = 0) -> np.ndarray:
 
 def _write(file: BinaryIO, pixels: np.ndarray) -> None:
     try:
-        import tifffile  # here, because asv imports every file of the suite
+        import tifffile  # imported here, because asv imports every file of the suite
     except ImportError as error:
         raise Missing("tiles are made with tifffile: pip install tifffile") from error
     form = {"photometric": "minisblack", "planarconfig": "contig", "rowsperstrip": ROWS, "byteorder": "<"}

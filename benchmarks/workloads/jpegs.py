@@ -165,7 +165,7 @@ class Preprocess(Task):
 
     @functools.cached_property
     def _responses(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        from PIL import Image  # here, because asv imports every file of the suite
+        from PIL import Image  # imported here, because asv imports every file of the suite
 
         images, places = self.arrays
         found = []

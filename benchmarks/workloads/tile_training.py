@@ -178,7 +178,7 @@ class TrainTiles(Task):
 
     def _judge_pass(self, function: Any) -> float:
         """Judge a pass that changes no parameter; return its seconds."""
-        import torch  # here, because asv imports every file of the suite
+        import torch  # imported here, because asv imports every file of the suite
 
         paths, labels = self.arrays
         state, network = fresh(), Reference(*_start())
@@ -246,7 +246,7 @@ class Reference:
     """ResNet-18 in float64, written down once more: by torch's convolution and autograd, normalised and pooled by hand."""
 
     def __init__(self, parameters: Sequence[np.ndarray], statistics: Sequence[np.ndarray]) -> None:
-        import torch  # here, because asv imports every file of the suite
+        import torch  # imported here, because asv imports every file of the suite
 
         self.torch = torch
         self.leaves = [torch.from_numpy(array.astype(np.float64)).requires_grad_() for array in parameters]

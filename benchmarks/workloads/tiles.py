@@ -217,7 +217,7 @@ def _drop(path: str) -> None:
 def values(every: Sequence[str | Path], i: int) -> np.ndarray:
     """The expected values of tile i in a batch, (3, 64, 64) in float64."""
     if os.environ.get("CONVBENCH_EUROSAT"):
-        import tifffile  # here, because asv imports every file of the suite
+        import tifffile  # imported here, because asv imports every file of the suite
 
         pixels = tifffile.imread(every[i])
     else:

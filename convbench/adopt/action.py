@@ -52,9 +52,9 @@ def build_commit(config: str, environment: str, commit: str) -> None:
     here = project.find(Path(config) if config else None)
     work = pipeline.folder(here)
     work.mkdir(parents=True, exist_ok=True)
-    # Once as either side: asv builds it for the first, and has it for the second.
+    # The commit is given as both sides: asv builds it once.
     build.build(here, dict.fromkeys(build.SIDES, commit), work, build.Wanted(tuple(filter(None, [environment]))))
-    for clone in here.environments.glob("*/project"):  # it shares objects with this checkout, which the next one lacks
+    for clone in here.environments.glob("*/project"):  # it shares objects with this checkout, which the next job lacks
         shutil.rmtree(clone)
 
 

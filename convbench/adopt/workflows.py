@@ -18,7 +18,7 @@ ACTION = re.compile(r"[\w.-]+/[\w.-]+@[\w./-]+")
 INSTALLED = re.compile(r"https://github\.com/([\w.-]+/[\w.-]+?)(\.git)?/?")
 OLDEST = (3, 11)  # on which convbench runs
 DEFAULT = "3.11"  # of the action
-# Of the kinds of environment, those for which a runner of GitHub has all that asv needs.
+# The environment types that need nothing beyond a GitHub runner's tools.
 READY = ("virtualenv",)
 
 

@@ -23,7 +23,7 @@ from convbench.asv import isolated
 
 OUTCOME = "build.json"
 PINNED = re.compile(r"([A-Za-z0-9][\w.-]*)==")
-# Run in the environment: only pinned versions are part of its files' names.
+# Runs in the environment, since asv's file names contain only pinned versions.
 VERSIONS = """
 import json, platform, sys
 from importlib.metadata import PackageNotFoundError, version
@@ -35,8 +35,8 @@ for name in sys.argv[1:]:
         pass
 print(json.dumps(found))
 """
-REASON_LINES = 6  # of the end of a builder's output, which says most
-# What pip adds to what a builder prints.
+REASON_LINES = 6  # lines at the end of a builder's output, where the cause usually is
+# Lines that pip adds to a builder's output.
 PIP_LINES = (
     *("note: ", "hint: ", "[end of output]", "╰─>", "│", "\N{MULTIPLICATION SIGN}", "[notice]"),
     *("ERROR: Failed", "error: metadata-generation-failed", "error: subprocess-exited-with-error"),

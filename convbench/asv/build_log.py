@@ -16,7 +16,7 @@ CAUSES = {
     "Killed signal terminated program": "the compiler was killed, probably out of memory",
     PINNED: "asv.conf.json pins a library version that is not available for this Python",
     "Temporary failure in name resolution": "the package index cannot be reached, and asv's environment is installed from it",
-    # asv says the one or the other, by which of them it notices first.
+    # asv reports one of the two, whichever it notices first.
     "did not receive data from socket": KILLED,
     "Process exited with code -9": KILLED,
 }

@@ -26,7 +26,7 @@ def resolve(project: Project, words: str, measured: Callable[[], set[str]]) -> l
     commits, or there are none.
     """
     listed = _listed(words.partition(":")[2]) if words.startswith("HASHFILE:") else None
-    # asv takes paths from the current folder, and prints what git said before it raises.
+    # asv resolves paths from the current folder, and prints git's output before it raises.
     with contextlib.chdir(project.root), log.set_level(logging.CRITICAL + 1):
         try:
             repository = Repository(project.conf.repo, project.conf.project)

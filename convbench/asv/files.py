@@ -14,11 +14,11 @@ from convbench.common import untrusted
 from convbench.common.untrusted import Malformed
 
 MAX_CELLS = 100_000  # combinations of parameters: lists of ten values, nine times over, take no more than a line
-FEW_CELLS = 10_000  # that a file may have without a byte for each, as where a benchmark failed in all of them
+FEW_CELLS = 10_000  # cells of a file without a byte for each, as of a benchmark that failed in all of them
 FORMAT = Results.api_version  # of results, and of the list of benchmarks
 LONGEST_VALUE = 60  # characters of such a value that are shown
-MAX_INTEGER = 1 << 63  # what data frames and their files hold
-LAST_DATE = 1 << 43  # milliseconds, in the year 2248: what pandas and the system's calendar both reach
+MAX_INTEGER = 1 << 63  # the range of integers in data frames and their files
+LAST_DATE = 1 << 43  # milliseconds, in the year 2248: the limit of pandas and the system's calendar
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def _facts(texts: tuple[str, ...], amounts: tuple[str, ...] = ()) -> Callable[[A
     return sound
 
 
-# What this suite declares of its benchmarks, and what each has to be.
+# The attributes that this suite declares for its benchmarks, and their types.
 DECLARED: dict[str, Callable[[Any], bool]] = {
     "axis": _is_text,
     "baseline": _is_text,

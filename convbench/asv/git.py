@@ -73,9 +73,9 @@ def snapshot(top: Path, left_out: Iterable[str]) -> str | None:
     known = {f"GIT_{person}_{what}": value for person in ("AUTHOR", "COMMITTER") for what, value in role.items()}
     with tempfile.TemporaryDirectory() as folder:
         known["GIT_INDEX_FILE"] = str(Path(folder, "index"))
-        if index.is_file():  # which knows what has not changed since, and what is not checked out
+        if index.is_file():  # the index knows unchanged files, and files that are not checked out
             shutil.copyfile(index, known["GIT_INDEX_FILE"])
-        # git refuses to be told once more to leave out what it ignores.
+        # git refuses an exclusion of files that it ignores.
         seen = [path for path in left_out if _call(top, "check-ignore", "--quiet", "--", path).returncode]
         run(top, "add", "--all", "--", ":(top)", *(f":(top,exclude){path}" for path in seen), **known)
         tree = run(top, "write-tree", **known)
@@ -132,7 +132,7 @@ def require_own(root: Path, repository: str, mirror: str) -> None:
                 f"{mirror} is a bare repository in the work tree, where asv would keep its own clone: "
                 "remove it, or rename the project"
             )
-    except FileNotFoundError:  # no git, which the first question about a commit will tell
+    except FileNotFoundError:  # git is missing, which the first call that needs it reports
         return
 
 

@@ -23,7 +23,7 @@ from asv.util import ProcessError, UserError, iter_subclasses
 from convbench.asv import git
 from convbench.asv.build_commit import last_words, load
 
-RECORDS = re.compile(r"\.(dist|egg)-info$")  # what installers note, which is no part of a package
+RECORDS = re.compile(r"\.(dist|egg)-info$")  # the notes of installers, which are not part of a package
 # By kind of environment, the program that asv calls for it.
 PROGRAMS = {"conda": "conda", "uv": "uv"}
 PACKAGES = {"rattler": "py-rattler"}  # by module, where a package is called otherwise
@@ -78,7 +78,7 @@ def main(question: dict) -> None:
             before = _installed(libraries)
             used[name].install_project(conf, repository, commit)
             if is_new and _installed(libraries) == before:
-                used[name]._set_installed_commit_hash(None)  # or the next gate would take it for installed
+                used[name]._set_installed_commit_hash(None)  # otherwise the next gate would consider it installed
                 empty.append(name)
     known = {
         "python": {name: one.find_executable("python") for name, one in used.items()},
@@ -174,7 +174,7 @@ def _wheels(here, commit: str) -> list[str]:
 if __name__ == "__main__":
     try:
         main(json.loads(sys.argv[1]))
-    except ProcessError as error:  # its own words are the last that the log has, not ours
+    except ProcessError as error:  # the log then ends with the command's own output
         print("\n".join(last_words(error)))
         sys.exit(f"status {error.retcode} of {' '.join(error.args)}")
     except (Exception, environment.EnvironmentUnavailable) as error:

@@ -23,7 +23,7 @@ class Preinstalled(environment.Environment):
     tool_name = "preinstalled"
 
     def __init__(self, conf: Any, python: str, requirements: dict[str, str], tagged_env_vars: dict) -> None:
-        # What is required is not installed here but found; versions stand in the side file of every run.
+        # Requirements are found, not installed; the side file of every run has their versions.
         self._python = python  # from both of these the base class makes the name
         self._requirements: dict[str, str] = {}
         super().__init__(conf, python, {}, tagged_env_vars)
@@ -35,7 +35,7 @@ class Preinstalled(environment.Environment):
     def _setup(self) -> None:
         """Make a virtual environment with this interpreter's packages, pip and its path included."""
         util.check_call([sys.executable, "-m", "venv", "--system-site-packages", "--without-pip", self._path])
-        # asv takes an environment without a program of this name for none, and makes it and builds its commit again.
+        # Without a program of this name, asv makes the environment and builds its commit again.
         pip = Path(sysconfig.get_path("scripts", vars={"base": self._path, "platbase": self._path}), "pip")
         pip.write_text(f'#!/bin/sh\nexec "{pip.with_name("python")}" -m pip "$@"\n', encoding="utf-8")
         pip.chmod(0o755)

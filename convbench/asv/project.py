@@ -141,7 +141,7 @@ def _texts(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(one, str) for one in value)
 
 
-# What settings have to be that are used here, or by which asv would end with a traceback.
+# The types of settings that are used here, or that would end asv with a traceback.
 KINDS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
     (
         "text",

@@ -21,7 +21,7 @@ from asv.publishing import OutputPublisher
 from asv.util import UserError
 
 WWW = Path(asv.__file__).with_name("www")  # asv's pages before it publishes them
-VERSION = "0.6"  # of asv: the versions that these scripts belong to
+VERSION = "0.6"  # the versions of asv that these scripts belong to
 # A script, the place in it where an expression is inserted as HTML, and the expression.
 MARKUP = [
     ("asv_ui.js", """panel-heading">' + {} + '</div>""", "heading"),

@@ -45,7 +45,7 @@ class Builds:
         folder = self.folder / commit[:SHORT]
         file = folder / "kept.json"
         known = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None
-        if known and Path(known["python"]).exists():  # asv's environments may have been removed since
+        if known and Path(known["python"]).exists():  # asv's environments may have been removed meanwhile
             kinds = {"folder": Path, "suite": Path, "own_suite": Path, "others": tuple, "differences": tuple}
             return Built(**{name: kinds.get(name, lambda same: same)(value) for name, value in known.items()})
         folder.mkdir(parents=True, exist_ok=True)

@@ -15,13 +15,13 @@ from convbench.changed.sources import Functions
 
 SIDES = ("base", "head")  # as folders they are of one length, since a longer path alone moves the memory of a process
 PATHS = "import json, sys; print(json.dumps([sys.version, sys.base_prefix, sys.prefix, sys.path]))"
-PATHS_TIMEOUT = 60.0  # seconds for an interpreter to say where it looks for modules
-# What a distribution's own folder has that a process may read.
+PATHS_TIMEOUT = 60.0  # seconds for an interpreter to report its module search path
+# The files in a distribution's own folder that a process may read.
 READ_METADATA = {"entry_points.txt"}
-# Files that bring in others from elsewhere: in these a path counts.
+# Files that refer to other folders: in these a path counts.
 LINKS = re.compile(r"__editable__|.*\.(pth|egg-link)$")
 COMMIT = re.compile(rb"\bg(?:it\d+\.)?([0-9a-f]{7,40})\b")  # in a version
-# What stands beside a commit in files of versions, and differs with it.
+# Values beside a commit in version files, which differ with it.
 BESIDE = re.compile(rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d ?[+-]\d\d:?\d\d|\b(?:dev|post)\d+\b|\bd20\d{6}\b")
 
 
@@ -93,7 +93,7 @@ def compare(installs: Mapping[str, Install]) -> Difference:
     shared = {path.resolve() for path in said["base"][3]} & {path.resolve() for path in said["head"][3]}
     roots = {side: tuple(path for path in said[side][3] if path.resolve() not in shared) for side in SIDES}
     if not any(any(root.iterdir()) for paths in roots.values() for root in paths):
-        # Nothing is installed by commands: the suite brings along what lies in the checkout.
+        # No command installs anything: the suite imports the checkout.
         roots = {side: (installs[side].folder / "checkout",) for side in SIDES}
     if len(roots["base"]) != len(roots["head"]):
         return Difference(everything="base and head have different numbers of module folders", roots=roots)
@@ -148,7 +148,7 @@ class _Spelling:
 
     def without_paths(self, data: bytes) -> bytes:
         """Paths of this side's own as question marks, so that a shared object keeps its size."""
-        for path in reversed(self.paths):  # what another begins with comes after it
+        for path in reversed(self.paths):  # longer paths first, since one may begin with another
             data = data.replace(path, b"?" * len(path))
         return data
 

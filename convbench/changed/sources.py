@@ -59,7 +59,7 @@ def differing(base: bytes, head: bytes) -> Functions | None:
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of escapes in a stranger's strings
+            warnings.simplefilter("ignore")  # about escapes in the strings of other projects
             trees = [ast.parse(text) for text in (base, head)]
             sides = [_Emptied() for _ in trees]
             emptied = [ast.dump(side.visit(tree)) for side, tree in zip(sides, trees, strict=True)]

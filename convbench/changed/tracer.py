@@ -34,7 +34,7 @@ from pathlib import Path
 
 MARK, CLASS = "__convbench_ran__", "__convbench_class__"
 STARTING = {"subprocess.Popen", "os.fork", "os.forkpty", "os.exec", "os.posix_spawn", "os.spawn", "os.system"}
-STARTING |= {"cpython.PyInterpreterState_New"}  # of which the marks are not
+STARTING |= {"cpython.PyInterpreterState_New"}  # a sub-interpreter, which lacks the marks
 COMPILERS = ("numba", "jax", "torch", "tensorflow", "triton", "cupyx", "taichi")  # of functions that Python has loaded
 POLL_SECONDS = 0.002
 ENDED_SECONDS = 5  # beyond a cell's own timeouts
@@ -234,7 +234,7 @@ def _serve(worker, suite, question, eye, command):
         list(worker._modules(Path(suite).name, {}))
         spawn = worker._running_threads() > 0
         eye.look()
-        if not spawn and eye.decided:  # so is every cell
+        if not spawn and eye.decided:  # so every cell is measured
             _answer(question, eye, every=True)
             return
     for number, request in enumerate(question["requests"]):

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-MAX_LINKS = 40  # that are followed one after the other, as by Linux
+MAX_LINKS = 40  # links in a row, as Linux follows them
 
 
 @contextlib.contextmanager

@@ -8,8 +8,8 @@ UNITS = {
     "seconds": ((1e-9, "ns"), (1e-6, "us"), (1e-3, "ms"), (1.0, "s")),
     "bytes": ((1, "B"), (2**10, "KiB"), (2**20, "MiB"), (2**30, "GiB")),
 }
-LARGEST = 1e300  # which rounding could make infinite
-MOST_DIGITS = 4  # beyond which no clock here is repeatable
+LARGEST = 1e300  # rounding could make it infinite
+MOST_DIGITS = 4  # no clock here is repeatable beyond these digits
 
 
 def digits(spread: float | None) -> int:

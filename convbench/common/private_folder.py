@@ -19,7 +19,7 @@ def folder(name: str) -> Path:
         top.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = top.lstat()
         if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022:
-            top.chmod(0o700)  # another program has made it, and others could read it alone
+            top.chmod(0o700)  # another program made it, and other users could only read it
         else:
             raise click.ClickException(
                 f"{top} must be a folder owned by this user with mode 0700, since its files are trusted: remove it, or set "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import re
 
-MAX_CHARACTERS = 500  # of a reason, its last ones
+MAX_CHARACTERS = 500  # characters of a reason, from its end
 
 # All but the last name of a path from the file system's root, or of a URL. A slash behind a
 # word or a dot is inside a path of the project's own.

@@ -19,8 +19,8 @@ import time
 
 import psutil
 
-INTERRUPT_SECONDS = 10  # that an interrupted process gets to end by itself, before its session is killed
-KILL_SECONDS = 5  # until processes that SIGKILL does not end, since the kernel is busy for them, are left to it
+INTERRUPT_SECONDS = 10  # seconds for an interrupted process to end before its session is killed
+KILL_SECONDS = 5  # seconds after which processes that SIGKILL has not ended, since the kernel is busy for them, are left
 
 
 def watch_parent() -> None:
@@ -80,6 +80,6 @@ def end(process: subprocess.Popen) -> None:
 
 
 if __name__ == "__main__":
-    watch_parent()  # before anything that takes time, so that the parent is watched from the first moment
+    watch_parent()  # first of all, so that the parent is watched from the start
     del sys.argv[0]
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

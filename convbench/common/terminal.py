@@ -76,5 +76,5 @@ def guard() -> None:
         stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper) and not isinstance(stream, Stream):
             stream.flush()
-            stream.reconfigure(errors="replace")  # a terminal without a sign of ours shows another
+            stream.reconfigure(errors="replace")  # replace signs that the terminal's encoding lacks
             setattr(sys, name, Stream(stream))

@@ -22,7 +22,7 @@ from convbench.common import load
 from convbench.suite import ask
 
 SYSTEM_CPUS = Path("/sys/devices/system/cpu")
-WATCH_SECONDS = 3.0  # for which the load is watched
+WATCH_SECONDS = 3.0  # seconds of watching the load
 LIBRARIES = ("asv", "asv_runner", "convbench", "numpy", "scipy")
 
 

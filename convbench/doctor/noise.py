@@ -27,13 +27,13 @@ from convbench.gate.workers import POOLS
 
 WORKER = Path(__file__).with_name("noise_worker.py")
 KINDS = {"compute": "a product of two 128x128 matrices", "memory": "a copy of 32 MiB"}
-ROUNDS = 20  # of two processes of each kind
-BLOCKS = 15  # of each of them, as in the gate
-MAX_SECONDS = 50.0  # after which no further round begins
-MAX_PROCESS_SECONDS = 60.0  # after which a process is killed; it needs half a second
-SLOWDOWN = 0.05  # that is to be found, as a share
-LEVEL, POWER = 0.95, 0.9  # of the interval that has to lie beyond the smallest change, and how often it does
-MAX_ROUNDS = 1000  # beyond which noise is not worth measuring against
+ROUNDS = 20  # rounds of two processes of each kind
+BLOCKS = 15  # blocks of each process, as in the gate
+MAX_SECONDS = 50.0  # seconds after which no further round begins
+MAX_PROCESS_SECONDS = 60.0  # seconds after which a process is killed; it needs half a second
+SLOWDOWN = 0.05  # the slow-down to detect, as a share
+LEVEL, POWER = 0.95, 0.9  # of the interval that must lie beyond the smallest change, and how often it does
+MAX_ROUNDS = 1000  # a machine that needs more rounds is too noisy
 
 
 @dataclass(frozen=True)
@@ -123,14 +123,14 @@ def _process(kind: str) -> Iterator[subprocess.Popen]:
         stderr=subprocess.PIPE,
     ) as process:
         deadline = threading.Timer(MAX_PROCESS_SECONDS, process.kill)
-        deadline.daemon = True  # it holds nothing up after Ctrl-C
+        deadline.daemon = True  # nothing waits for it after Ctrl-C
         deadline.start()
         try:
             yield process
         finally:
             deadline.cancel()
             process.kill()
-            with contextlib.suppress(BrokenPipeError):  # input that it did not read
+            with contextlib.suppress(BrokenPipeError):  # its unread input
                 process.communicate()
 
 

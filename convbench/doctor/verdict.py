@@ -13,8 +13,8 @@ FIT, UNFIT = "suitable for benchmarking", "not suitable for benchmarking"
 RESERVATIONS = f"{FIT}, with reservations"
 MAX_STOLEN_SHARE = 0.02  # of the machine's time, taken by the host; above it single cells are disturbed
 MIN_FREE_BYTES = 2 * 2**30  # of memory; below it large problems may be refused
-MAX_ROUNDS_AT_FIRST = 15  # what the gate spends on all cells
-MAX_ROUNDS_IN_ALL = 30  # what it spends on those that are not settled by then
+MAX_ROUNDS_AT_FIRST = 15  # rounds that the gate spends on all cells
+MAX_ROUNDS_IN_ALL = 30  # rounds that it spends on cells that are still undecided
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def build(project: Project, commits: dict[str, str], work: Path, wanted: Wanted 
     question: dict[str, Any] = {"configuration": str(project.file), "work": str(work), "commits": commits}
     question |= {"outcome": str(outcome), "shallow": project.is_shallow, "environments": list(wanted.environments)}
     question |= {"environments_dir": str(work / "environments")}
-    # Files that a build makes of the time of day would differ.
+    # Without it, files that contain the time of the build would differ.
     variables = {"SOURCE_DATE_EPOCH": BUILT_AT, **git.environment(os.environ)}
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -98,7 +98,7 @@ def build(project: Project, commits: dict[str, str], work: Path, wanted: Wanted 
         raise Usage(answer["refused"])
     if process.returncode or "python" not in answer:
         reason = answer.get("reason") or "; ".join(filter(None, (build_log.cause(log), build_log.tail(log))))
-        side = answer.get("building", "environment")  # which is made before either side is built
+        side = answer.get("building", "environment")  # the environment is made before either side is built
         raise caused_by(side, f"the {side} does not build: {reason} (full log: {os.path.relpath(log)})")
     for side in answer["empty"]:
         raise Failure(f"the {side} installs nothing: its installation contains no file of a package")

@@ -26,7 +26,7 @@ from convbench.gate.workers import PROGRAM, START_TIMEOUT, TimedCell, environmen
 
 CACHE_TIMEOUT = 600.0  # seconds for a setup_cache whose suite does not say; asv's own default is a minute for everything
 UNSTABLE = "its parameters differ from process to process, as those of a set do: sort them"
-SHARED_FOLDER = "run"  # where cells run that have no setup_cache
+SHARED_FOLDER = "run"  # the folder of cells without setup_cache
 
 # By side, and then by the name of a cell: why it failed.
 Reasons = dict[str, dict[str, Reason]]
@@ -289,7 +289,7 @@ def narrowed(
         done += len(group)
     facts = {side: tracing.facts(side) for side in SIDES}
     reasons = {cell.name: touched.reason(difference, _of(cell, found.caches, facts)) for cell in traceable}
-    judged = sound if difference.is_none else known  # where nothing differs, parameters of a set need not be told apart
+    judged = sound if difference.is_none else known  # if nothing differs, unordered parameters do no harm
     untouched = [cell for cell in judged if cell.name not in failing and not reasons.get(cell.name)]
     kept = {cell.name for cell in suite.cells} - {cell.name for cell in untouched}
     return dataclasses.replace(

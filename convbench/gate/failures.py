@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import click
 
 MAX_TRACE = 4000  # characters of a traceback, from its end
-SAID_LINES = 3  # of an exception, from its end, which says most
+SAID_LINES = 3  # lines of an exception, from its informative end
 MAX_SAID = 500  # characters of them
 
 REGRESSED, USAGE, HEAD_BROKEN, NOT_MEASURED = 1, 2, 3, 4

@@ -22,9 +22,9 @@ from convbench.gate.failures import Failure
 from convbench.gate.report import SCHEMA, Kind, Report, Row, counted
 
 FEW = 3  # cells of one remark that are named
-MAX_ROWS = 60  # of a table, beyond which it lists what has changed, and counts the other cells of each module
+MAX_ROWS = 60  # rows of a table; a longer one lists changed cells and counts the others by module
 PROPOSED = "proposed by the head, and not accepted"
-STYLES = {"broken": "red", "regressed": "red", "improved": "green"}  # of cells that have changed
+STYLES = {"broken": "red", "regressed": "red", "improved": "green"}  # rows of changed cells
 HEADINGS = ("verdict", "cell", "before", "after", "ratio", "interval", "rounds")
 
 
@@ -199,7 +199,7 @@ def as_markdown(report: Report) -> str:
         parts.append("\n".join(f"* {code(names)}: {escaped(text)}" for text, names in _grouped(notable).items()))
         found = [row for row in _listed(notable)[0] if row.verdict in ("regressed", "ambiguous", "broken")]
         if found:
-            repeated = "\n".join(line(again(report, row)) for row in found)  # none of which can end the block of code
+            repeated = "\n".join(line(again(report, row)) for row in found)  # no line can end the block of code
             parts.append(f"To repeat a finding:\n\n```\n{repeated}\n```")
     if report.proposed:
         proposed = "\n".join(f"* {code(acceptance.cell)}: {escaped(acceptance.reason)}" for acceptance in report.proposed)

@@ -18,7 +18,7 @@ from convbench.gate.build import SIDES, Built
 from convbench.gate.failures import Reason, Usage
 
 PROBE = Path(__file__).with_name("programs") / "probe.py"
-PROBE_TIMEOUT = 60.0  # seconds for an interpreter to tell what it has
+PROBE_TIMEOUT = 60.0  # seconds for an interpreter to list its packages
 SITES = ("site-packages", "dist-packages")
 
 

@@ -20,9 +20,9 @@ LEVEL = 0.95  # of the intervals, over all cells that are judged together
 # Of the interval that has to lie close to no change: two one-sided tests (Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987).
 SAME_LEVEL = 0.95
 SMALLEST = 0.025  # change worth reporting: half the smallest slow-down that the gate promises to find
-SMALLEST_OF_VALUES = 0.01  # the same for what is not a time
+SMALLEST_OF_VALUES = 0.01  # the same for values other than times
 VERDICTS = ("regressed", "improved", "same", "ambiguous")
-MIN_ROUNDS = 4  # before anything is judged: with three, one odd round decides
+MIN_ROUNDS = 4  # rounds before anything is judged: with three, one odd round decides
 # Share of the rounds left out at either end. One process in twenty lands badly in memory and is 10 to 50 % off; a mean over
 # ten rounds would carry that, and its interval would be too wide for every verdict.
 TRIM = 0.1

@@ -62,7 +62,7 @@ def _read(file: Path) -> dict[str, Any]:
             missing = {*ALIKE, *NEEDED} - content.keys()
             if missing:
                 raise untrusted.Malformed(f"it has no {', '.join(sorted(missing))}")
-            _judged([_row(cell) for cell in content["cells"]], content["smallest"])  # which all its numbers have to allow
+            _judged([_row(cell) for cell in content["cells"]], content["smallest"])  # all its numbers must allow that
     except untrusted.Unreadable as error:
         raise Usage(f"no report of a gate: {error}") from None
     return content

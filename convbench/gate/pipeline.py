@@ -77,7 +77,7 @@ def run(project: Project, request: Request, console: Console) -> Report:
         found = found.failed(Failure("interrupted: the report contains the results so far"))
     except Usage:
         raise
-    except click.ClickException as error:  # the lock's has the exit status of other commands
+    except click.ClickException as error:  # the lock's error has the exit status of other commands
         found = found.failed(error if isinstance(error, Failure) else Failure(error.message))
     except Exception as error:
         found = found.failed(Failure(faults.sentence(error), traceback.format_exc()))

@@ -21,11 +21,11 @@ from convbench.gate.discover import Suite
 from convbench.gate.failures import Reason
 from convbench.gate.workers import Lost, Sampled, TimedCell, Workers
 
-MAX_ROUNDS = 40  # of a cell, whatever the time: what is undecided then stays so
-OPENING_SHARE = 1 / (judge.MIN_ROUNDS + 1)  # of the time left, for the first round of as many cells as that is enough for
-USUAL_ROUNDS = 15  # of all cells, which the time is enough for without a budget; half of them are hardly ever needed
-EXPECTED_ROUNDS = 1.5 * judge.MIN_ROUNDS  # of all cells, where hardly any has changed
-ESTIMATE_SHARE = 0.1  # of a budget, for the estimate
+MAX_ROUNDS = 40  # rounds of a cell, whatever the time; then it stays undecided
+OPENING_SHARE = 1 / (judge.MIN_ROUNDS + 1)  # share of the time left for the first round, which limits the number of cells
+USUAL_ROUNDS = 15  # rounds of all cells in the time without a budget; half of them are hardly ever needed
+EXPECTED_ROUNDS = 1.5 * judge.MIN_ROUNDS  # rounds of all cells where hardly any has changed
+ESTIMATE_SHARE = 0.1  # share of a budget for the estimate
 MAX_FAILURES = 2  # rounds in which a cell may fail before it is given up: a neighbour on the machine may have killed it once
 
 
@@ -90,7 +90,7 @@ class CellState:
         self.reason = f"{next(iter(skipped.values()))} ({where})"
         if "base" in skipped:
             self.verdict = "skipped"
-        else:  # works on the base, and the head has given it up
+        else:  # it works on the base, and the head skips it
             self.failures["head"] = [Reason(f"it is skipped, and on the base it is not: {skipped['head']}")] * MAX_FAILURES
 
     def exclude(self, unstable: str | None) -> None:
@@ -120,7 +120,7 @@ class CellState:
         self.finding = finding
         if finding.verdict in ("regressed", "improved") and not self.suspected:
             self.suspected = finding.verdict
-        elif finding.verdict != "ambiguous" or self.cell.value_unit:  # no round makes the spread of values smaller
+        elif finding.verdict != "ambiguous" or self.cell.value_unit:  # more rounds do not make the spread of values smaller
             self.verdict = finding.verdict
 
 
@@ -178,7 +178,7 @@ class Sampling:
             group = [state for state in due if state.cell.cores == count]
             with Workers(self.built, _last_cores(count), generator) as workers:
                 begun = time.monotonic()
-                with contextlib.suppress(Lost):  # which the first cell tells that needs them
+                with contextlib.suppress(Lost):  # the first cell that needs them reports the loss
                     workers.start()
                 self.starting += time.monotonic() - begun
                 for state in generator.sample(group, len(group)):

@@ -25,8 +25,8 @@ from convbench.gate.failures import NOT_MEASURED, REGRESSED, Failure
 from convbench.gate.sample import Sampling
 
 SLOWER = (0.0, 0.05, 0.10, 0.25)
-FOUND_SHARE = 0.9  # of the slow-downs of a size: those that a gate is said to find
-MIN_SLOWED = 10  # cells of a size, with fewer of which nothing is said
+FOUND_SHARE = 0.9  # share of the slow-downs of a size that must be found
+MIN_SLOWED = 10  # slowed cells of a size that are needed for a conclusion
 SCHEMA = 1  # of the JSON
 
 

@@ -26,14 +26,14 @@ from convbench.gate.failures import Reason
 PROGRAM = Path(__file__).with_name("programs") / "worker.py"
 SPAWNED = "each cell loads the suite anew, since loading it starts threads, which a fork would lose"
 SHARED = "all cells share what setup_cache left, since a copy for each would be large"
-START_TIMEOUT = 600.0  # seconds a worker may take to import its suite, which may make its data when it is imported
+START_TIMEOUT = 600.0  # seconds for a worker to import its suite, which may create data on import
 # Many short blocks rather than few long ones: the nearer two blocks lie in time, the more of the noise they share.
 MAX_BLOCKS = 15  # of a worker, cell and round
 MIN_BLOCKS = 3
 BLOCK_SHARE = 0.2  # of a benchmark's sample_time, for one block
-LONG_SECONDS = 0.3  # of a cell and round, both workers, beyond which fewer blocks are enough
-MAX_STANDING_SECONDS = 5.0  # of a block for which a coarse clock may say 0
-EXTRA_SECONDS = 5.0  # for an answer, beyond a benchmark's own timeout
+LONG_SECONDS = 0.3  # seconds of a cell and round, both workers; slower cells get fewer blocks
+MAX_STANDING_SECONDS = 5.0  # seconds of a block that a coarse clock may read as 0
+EXTRA_SECONDS = 5.0  # seconds for an answer, beyond a benchmark's own timeout
 # What tells the pools in a process how many threads to have. All of these are read before a pool starts.
 POOLS = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "NUMBA", "RAYON", "VECLIB_MAXIMUM")
 
@@ -133,7 +133,7 @@ class Worker:
 
     def tell(self, **request: Any) -> None:
         """Send a request."""
-        with contextlib.suppress(BrokenPipeError):  # its end is told by what waits for the answer
+        with contextlib.suppress(BrokenPipeError):  # the caller that waits for the answer reports the end
             os.write(self._out, json.dumps(request).encode() + b"\n")
 
     def answer(self, timeout: float, since: float | None = None) -> dict[str, Any]:
@@ -213,7 +213,7 @@ class Workers:
         seed = self.generator.randrange(2**32)
         have = load.core_numbers()
         for i, side in enumerate(self.generator.sample(SIDES, 2)):
-            with _signals_deferred():  # a process that has no name here yet would not be ended
+            with _signals_deferred():  # otherwise an interrupt could leave the process running
                 self.running[side] = Worker(self.built[side], self.cores, have[i % len(have)], seed)
         for side, worker in self.running.items():
             try:
@@ -315,7 +315,7 @@ class Workers:
     def _keep_answers(self, cell: TimedCell, keep: Path, found: Sampled) -> None:
         """Have both workers keep what the benchmark returns."""
         for side in SIDES:
-            file = keep / f"{side}.answer"  # beside the sides' folders
+            file = keep / f"{side}.answer"  # next to the folders of both sides
             answer = self._ask(side, cell.timeout, found, answer=str(file))
             if answer.get("array"):
                 kind, shape = answer["array"]

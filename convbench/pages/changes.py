@@ -11,8 +11,8 @@ from urllib.parse import quote, urlencode
 from convbench.common import numbers
 from convbench.common.cells import spelling
 
-MIN_COMMITS = 2  # on either side of a change: a step between two single ones may be noise
-MAX_CHANGES = 500  # on the page, the largest first; asv's own regressions page has all that are for the worse
+MIN_COMMITS = 2  # commits on either side of a change: a step between two single ones may be noise
+MAX_CHANGES = 500  # changes on the page, the largest first; asv's own page lists all regressions
 
 
 def changes(benchmarks: Mapping[str, dict[str, Any]], graphs: Any, commits: Mapping[int, str]) -> dict[str, Any]:

@@ -28,7 +28,7 @@ MAX_PICTURE_BYTES = 64 << 20
 MAX_PIXELS = 40_000_000
 MAX_SHORT = 3  # problems of a benchmark in the summary
 MAX_RUNS = 3  # commits of each machine and environment that the page has: those measured last
-# What a run's cells carry over as they are, beside what is written for people.
+# The columns of cells that the page gets unchanged, beside their texts.
 NUMBERS = ("value", "q25", "q75", "threads", "effective_gflops", "percent_of_limit", "relative_l2")
 
 

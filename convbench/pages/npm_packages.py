@@ -21,7 +21,7 @@ import click
 
 from convbench.common import private_folder, untrusted
 
-# What the URLs in asv's page call a library, and npm's package of it; in the page's version if none is said.
+# Names of libraries in the URLs of asv's page, and their packages of npm; the page's version unless given.
 PACKAGES = {
     "blueimp-md5": "blueimp-md5",
     "bootstrap": "bootstrap",
@@ -32,12 +32,12 @@ PACKAGES = {
 }
 # How URLs spell both: NAME@VERSION/..., NAME/VERSION/... and NAME-VERSION.min.js.
 LIBRARY = re.compile(r"/(?P<name>[^/@]+?)[@/-](?P<version>\d+(?:\.\d+)+)[/.]")
-# What a style sheet loads by itself: fonts and pictures.
+# The URLs in a style sheet: fonts and pictures.
 LINKED = re.compile(r"""url\(\s*["']?(?P<path>[^"')?#]+)""")
 MAX_BYTES = 64 << 20  # of a package, packed or unpacked: ten times the largest of these
-# What a package that is cut short or changed makes tarfile and gzip raise.
+# The errors of tarfile and gzip for damaged packages.
 DAMAGE = (OSError, EOFError, zlib.error, tarfile.TarError, *untrusted.FAULTS)
-# In a file's name, what ends or leaves its folder on any system.
+# Characters and parts that leave the folder of a file's name on any system.
 ELSEWHERE = re.compile(r"[\\:\x00-\x1f]|(^|/)(\.{0,2})(/|$)")
 
 

@@ -13,7 +13,7 @@ import click
 
 from convbench.pages import content_policy
 
-PORT = 8080  # if no other is asked for; asv's own
+PORT = 8080  # the default, as asv's
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):

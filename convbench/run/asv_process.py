@@ -32,7 +32,7 @@ def run(workspace: Workspace, command: list[str], log: Path, variables: Mapping[
             [sys.executable, "-P", "-m", "convbench.common.session_guard", *command],
             cwd=workspace.project.root,
             env=environment,
-            stdin=subprocess.PIPE,  # closed when this process ends, by which the guard knows
+            stdin=subprocess.PIPE,  # closed when this process ends, which the guard notices
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,

@@ -60,7 +60,7 @@ def build(workspace: Workspace, commit: str) -> BuiltCommit:
     if found["reason"]:
         reason = redact.redact(found["reason"])
         cause = build_log.cause(log)
-        if cause and cause != build_log.CAUSES[build_log.PINNED]:  # what asv.conf.json pins was installed before
+        if cause and cause != build_log.CAUSES[build_log.PINNED]:  # the pinned requirements were installed before
             raise click.ClickException(f"{cause} {reason}")
         raise BuildFailed(reason, [environment["env_name"] for environment in found["environments"]])
     return BuiltCommit(commit, results.benchmarks(workspace.folder), found["environments"])

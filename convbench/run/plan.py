@@ -94,7 +94,7 @@ def durations(side_files: Iterable[Path]) -> dict[Cell, float]:
     """Seconds a cell took in earlier runs, from their side files: preparation, calls, and what asv adds."""
     found: dict[Cell, float] = {}
     for path in side_files:
-        with contextlib.suppress(Unreadable):  # an estimate does without
+        with contextlib.suppress(Unreadable):  # the estimate works without it
             for cell, line in side_lines.read(path).items():
                 wall = line.get("wall")
                 if wall is not None and math.isfinite(wall):

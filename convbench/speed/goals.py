@@ -17,7 +17,7 @@ import numpy as np
 from convbench.common import numbers
 
 THREADS = (1, 2)  # what the goals are judged for
-BOUNDS = ("copy", "limit")  # what no answer is faster than, and is none itself
+BOUNDS = ("copy", "limit")  # lower bounds of the time, which are not answers themselves
 PACKED = " packed once"  # behind an implementation's name: its weights packed beforehand
 # Between processes a ratio differs by more than the samples of one tell. On two cores of an AMD EPYC, two commits of nearly
 # the same code, nine of ten of 530 came out 0.85 to 1.22 times as large the second time. What is closer than that to what a

@@ -11,7 +11,7 @@ from tabulate import tabulate
 from convbench.common import numbers
 from convbench.speed.goals import PACKED, THREADS, CandidateResult, Goals, Row, Times, judge, mean, times_faster
 
-# How the libraries are called if they are named, by what is stored.
+# The libraries' names in the report, by their stored names.
 LIBRARIES = {
     "python": "Python",
     "numpy": "NumPy",

@@ -21,7 +21,7 @@ from convbench.speed.goals import Goals, Key, Row, Times
 from convbench.speed.times_file import Lines, TimesFile
 from convbench.suite import ask
 
-Again = Literal["all", "disturbed"] | None  # what is measured again though it is stored
+Again = Literal["all", "disturbed"] | None  # which stored measurements are repeated
 BEGIN, END = "<!-- convbench speed: begin -->", "<!-- convbench speed: end -->"
 
 
@@ -156,11 +156,11 @@ def _measure_and_store(
 def _measure(process: ask.ForkServer, known: Goals, key: Key, console: Console, title: str) -> dict[str, Any]:
     """Ask the suite; return the line to file."""
     label, threads = key
-    disturbed = load.busy(0.3)  # before the process begins: loading the libraries is no disturbance
+    disturbed = load.busy(0.3)  # measured before the process starts: loading the libraries is not a disturbance
     start, stolen = time.monotonic(), load.stolen()
     rows = known.of(label)
     question = {"operation": rows[0].operation, "problem": label, "threads": threads, "names": known.candidates(label)}
-    question["seconds"] = max(row.seconds for row in rows)  # what the most careful of them asks
+    question["seconds"] = max(row.seconds for row in rows)  # the strictest of their requirements
     question |= {"comparisons": known.comparisons(label), **known.rivals(label)}
     cells, facts = [], {}
     for event in process.ask(question, console, title):

@@ -42,7 +42,7 @@ def run(project: Project, again: measure.Again, dirty: bool, console: Console) -
     # Every number of threads is finished before the next.
     keys = [(label, count) for count in settings["threads"] for label in every]
     failed = measure.measure_all(project, known, file, keys, again, console)
-    # One process is not believed against all that is like it.
+    # One process alone is not trusted if all similar problems contradict it.
     first = {key: lines[:1] for key, lines in times_file.read(file.path).items()}
     outliers = _outliers(project, _times(first, settings["threads"], every), console)
     if outliers:

@@ -99,8 +99,8 @@ class _Fit:
     x: np.ndarray
     y: np.ndarray
     aside: list[tuple[int, float]]
-    rough: float  # the noise as it seemed before there were pieces
-    least: float  # the noise cannot be less
+    rough: float  # the noise before the series was cut
+    least: float  # the lower bound of the noise
     starts: list[int] = field(default_factory=list)
 
     @property

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 MIN_VALUES = 3  # of an axis: with two, a crossover could not be told from a difference
-MAX_SENTENCES = 5  # which leave room for the rest of one screen
+MAX_SENTENCES = 5  # rows that leave space for the rest of one screen
 
 
 def sentences(cells: pd.DataFrame) -> list[str]:

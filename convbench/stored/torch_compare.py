@@ -32,7 +32,7 @@ def compare(cells: pd.DataFrame, benchmarks: dict[str, dict[str, Any]]) -> str:
         names = benchmarks[cell.benchmark].get("param_names", [])
         named = {name: plain(value) for name, value in zip(names, cell.params, strict=False)}
         others = [value for name, value in named.items() if name not in ("implementation", "threads", "workers")]
-        workers = named.get("workers", "").strip("'")  # of a reader's own, beside what a pool has
+        workers = named.get("workers", "").strip("'")  # a reader's own workers, in place of the pool's threads
         count = int(workers) if workers.isdecimal() else cell.threads
         task = TaskSpec(
             stmt=cell.benchmark,

@@ -60,7 +60,7 @@ class ForkServer(contextlib.AbstractContextManager):
         """Ask as the function does; an error of one question leaves the process for the next."""
         process = self._process = self._process or _start(self._project, self._verb, [], self._errors, stdin=subprocess.PIPE)
         assert process.stdin
-        self._errors.seek(0)  # where the process writes too: the last line will be this answer's
+        self._errors.seek(0)  # the process writes there too, so that the last line is this answer's
         self._errors.truncate()
         process.stdin.write(json.dumps(question) + "\n")
         process.stdin.flush()

@@ -26,7 +26,7 @@ from convbench.common import atomic_write, interrupts, numbers
 from convbench.suite import ask, call_tree, counters, flame_graph, flat_profile
 
 MAX_RATE = 100  # stacks per second that py-spy looks at
-MAX_STACKS = 900  # in all: it draws no frame below a thousandth, and a compiled function is as many as its addresses
+MAX_STACKS = 900  # samples in all: py-spy draws no frame below a thousandth, and splits compiled functions by address
 REFUSED = (
     "py-spy may not look into another process here: run as root, or in a container started with --cap-add SYS_PTRACE, "
     "or let it look: sysctl kernel.yama.ptrace_scope=0"
