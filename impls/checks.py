@@ -15,7 +15,7 @@ Pair = tuple[int, int]
 DTYPES = ("float32", "float64")
 ITEMSIZE = {"float32": 4, "float64": 8}
 MAX_INT32 = 2**31 - 1  # of a side, stride, padding or dilation: what every library underneath can count to
-UNASKED = 1 << 28  # bytes that are taken without asking what is free: asking costs 30 us
+UNASKED = 1 << 28  # bytes that are allocated without checking free memory, which costs 30 us
 OWNERS = {"numpy": "a NumPy array", "cupy": "a CuPy array", "torch": "a torch tensor on a CUDA device"}
 CGROUP = Path("/sys/fs/cgroup")
 
@@ -208,7 +208,7 @@ def asks(owner: str, elements: int, dtype: str) -> bool:
 
 def require_room(owner: str, elements: int, dtype: str, operation: str, *shapes: tuple[int, ...]) -> None:
     """Raise MemoryError if so many elements of a call with these shapes of input and weight would not fit."""
-    if asks(owner, elements, dtype):  # asked before it is worded: this runs before every call
+    if asks(owner, elements, dtype):  # checked before the message is made: this runs before every call
         require_memory(elements * ITEMSIZE[dtype], "{} of input {} and weight {}".format(operation, *shapes))
 
 

@@ -33,7 +33,7 @@ Origin = tuple[Callable[..., Any], tuple[Any, ...]]  # a function and its argume
 CURES = {
     "cupy": "install CuPy for your CUDA, with the libraries it calls: pip install cupy-cuda13x[ctk]",
     "cv2": "pip install opencv-python-headless",
-    "llvmlite": "pip install numba",  # what Numba's own declarations are of
+    "llvmlite": "pip install numba",  # Numba's declarations are made with it
     "numba": "pip install numba",
     "PIL": "pip install pillow",
     "rasterio": "pip install rasterio",
@@ -83,7 +83,7 @@ class Implementation:
     def __post_init__(self) -> None:
         """Copy the function's name, docstring and signature."""
         object.__setattr__(self, "__module__", self.unchecked.__module__)
-        with contextlib.suppress(ValueError):  # what is compiled may have no signature
+        with contextlib.suppress(ValueError):  # compiled functions may have no signature
             object.__setattr__(self, "__signature__", inspect.signature(self.unchecked))
 
     def __reduce__(self) -> Origin | str:

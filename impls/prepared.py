@@ -66,5 +66,5 @@ def _no_images(weight: Any, dilation: Any, groups: Any) -> Any:
         (_, channels, *taps), spread = weight.shape, np.broadcast_to(dilation, 2)
         sides = (int(d) * (count - 1) + 1 for d, count in zip(spread, taps, strict=True))
         return weight[:0].reshape(0, *(max(1, size) for size in (channels * groups, *sides)))
-    except (AttributeError, TypeError, ValueError):  # something is wrong with them, and their check has the words for it
+    except (AttributeError, TypeError, ValueError):  # invalid arguments: their check raises the error
         return np.empty((0, 1, 1, 1), np.float32)

@@ -18,7 +18,7 @@ try:
 except ImportError:  # it is not built, and the check takes a little longer
     compiled = None
 
-MAX_PLANS = 4096  # that are remembered; where there would be more, all are made again, which costs a check each
+MAX_PLANS = 4096  # plans that are kept; beyond it, all are dropped and made again, which costs a check each
 
 
 class Geometry(NamedTuple):

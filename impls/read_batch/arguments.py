@@ -17,7 +17,7 @@ import numpy as np
 from impls import checks
 
 BANDS = (4, 3, 2)  # red, green and blue of Sentinel-2
-SCALE = 4000.0  # what is taken for white
+SCALE = 4000.0  # the value of white
 PIXELS = ("uint8", "uint16")
 MIN_SCALE, MAX_SCALE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)  # by what can be divided in float32
 # By the number that a TIFF has for it; GDAL's names.

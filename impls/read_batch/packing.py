@@ -56,7 +56,7 @@ def pack(folder: str | os.PathLike[str]) -> Path:
     first = str(folder / names[0])
     known = tifffiles.tile_format(named(first, tifffiles.pixels))
     check_tile(first, known, first, None, (1,))
-    (folder / INDEX).unlink(missing_ok=True)  # without it the array counts for nothing, should this be interrupted
+    (folder / INDEX).unlink(missing_ok=True)  # without the index the array is ignored, if this is interrupted
     stamps = []
     with _replacing(folder / ARRAY) as file:
         form = {"descr": np.dtype(known.dtype).str, "fortran_order": False, "shape": (len(names), *known[:3])}

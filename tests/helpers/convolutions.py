@@ -52,8 +52,8 @@ def check(function, what, arrays, whole):
     assert (output.shape, output.dtype) == (expected.shape, what.dtype)
     if whole and function.family not in INEXACT:
         assert np.array_equal(output, expected)
-    # Higham's bound for each output, and the oracle's for the norm; taken of |input| |weight|, lest sums that cancel
-    # look inexact.
+    # Higham's bound for each output, and the oracle's for the norm; taken of |input| |weight|, since sums that
+    # cancel look inexact.
     taps = math.prod(what.weight[1:])
     sizes = by_torch(*(None if array is None else np.abs(array) for array in arrays), what.arguments)
     l2, factor = oracle.bounds(SimpleNamespace(dtype=what.dtype, taps=taps), function.family)

@@ -121,7 +121,7 @@ def test_picking_takes_less_than_five_microseconds():
 
     calls = [picked, impls.load("cpu.auto"), impls.conv2d]
     fastest = dict.fromkeys(range(3), float("inf"))
-    for _ in range(200):  # in turn, lest a busy moment meet one of them alone
+    for _ in range(200):  # in turn, so that a busy moment affects all of them
         for i, call in enumerate(calls):
             fastest[i] = min(fastest[i], timeit.timeit(lambda call=call: call(input, weight), number=100) / 100)
     assert max(fastest[1], fastest[2]) - fastest[0] < 5e-6

@@ -35,7 +35,7 @@ def _first_with_room(exact, by_rule, input, weight, bias, stride, padding, dilat
         try:
             return unchecked(input, weight, bias, stride, padding, dilation, groups)
         except MemoryError as error:
-            errors.append(error.with_traceback(None))  # which would keep what was laid out
+            errors.append(error.with_traceback(None))  # it would keep the patch matrix
     raise errors[0]
 
 

@@ -148,7 +148,7 @@ def _sums(context, form, plan, image, lines, i, weight, w, bias, k, output, o, s
     def written_out(v, plan, totals, source, weight, steps, low, high, masks):
         b = v.builder
         factors = [v.at(weight, tap) for tap in range(taps * taps)]
-        if outputs * (tall * len(totals[0][0]) + taps * taps) < 28:  # room for all taps beside the sums
+        if outputs * (tall * len(totals[0][0]) + taps * taps) < 28:  # enough registers for all taps beside the sums
             factors = [[spread(v, plan, tap, k) for k in range(outputs)] for tap in factors]
         for unit in range(tall + taps - 1):
             there = b.and_(b.icmp_signed("<=", low, v.number(unit)), b.icmp_signed("<", v.number(unit), high))
@@ -219,7 +219,7 @@ def _sums(context, form, plan, image, lines, i, weight, w, bias, k, output, o, s
             here = b.append_basic_block(f"wide{width}masked{masked}")
             choice.add_case(v.number(2 * width + masked), here)
             b.position_at_end(here)
-            # Larger kernels are written out where most blocks are, lest compiling take long.
+            # Larger kernels are written out only where most blocks are, since compiling takes long.
             way = written_out if taps == 3 or (taps and width == widest and not masked) else walked
             block(v, plan, width, way, source, weight, bias, output, walk, rows, low, high, masks if masked else None)
             b.branch(end)

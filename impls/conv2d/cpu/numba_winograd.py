@@ -229,7 +229,7 @@ _forward, _forward_weights, _backward = _transform(6, _of_pixels), _transform(3,
 
 # The rows of tiles that are dealt with together: `count` tiles from the tile `first` of the batch on, in packs. Transformed,
 # they lie as [group][pack][36][vector of channels][tile of the pack][channel of the vector], a vector more after each of the
-# 36, lest they all want the same set of the cache; `deep` is the number of channels in whole vectors.
+# 36, so that they do not all map to the same set of the cache; `deep` is the number of channels in whole vectors.
 Plan = namedtuple("Plan", "tiles_y tiles_x first count packs deep lanes pad_y pad_x")
 
 
@@ -306,7 +306,7 @@ def _block(plan, tiles, start, begin, stop, weight, k, present, bias, place, out
     """Two vectors of outputs from k on, of which some are present, for packs begin to stop: weights, products, outputs."""
     channels, lanes, pair = weight.shape[1], plan.lanes, 2 * plan.lanes
     depth = min(DEPTH, channels)
-    # A line more, lest the 36 numbers of a kernel lie a power of two apart: then they would all want one set of the cache.
+    # One more line, since 36 numbers of a kernel a power of two apart would all map to one set of the cache.
     point_step = depth * pair + lanes
     weights = np.empty(36 * point_step * -(-channels // depth) + lanes, weight.dtype)
     sums = np.empty(36 * (pair * PACKS * PACK + lanes) + lanes, weight.dtype)

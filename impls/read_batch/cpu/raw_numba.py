@@ -111,7 +111,7 @@ def read_batch(tiles, bands=(4, 3, 2), scale=4000.0, workers=1):
             reader = getattr(kept, "reader", None)
             if reader is None or not reader.read(file):
                 strips = tiff.strips(file)
-                place(strips.tile_format)  # refuses what is no part of this batch, before anything is made for it
+                place(strips.tile_format)  # refuses a tile that does not fit the batch, before anything is allocated for it
                 reader = kept.reader = _Reader(strips, bands)
                 if not reader.read(file):
                     raise damaged(path)
