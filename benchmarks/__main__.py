@@ -57,12 +57,12 @@ def _object(rest: list[str]) -> dict[str, Any]:
     except ValueError as error:
         sys.exit(f"the request is not JSON: {error}")
     if not isinstance(request, dict):
-        sys.exit(f"the request is no JSON object: {rest[0]}")
+        sys.exit(f"the request is not a JSON object: {rest[0]}")
     return request
 
 
 def _settings(rest: list[str]) -> dict[str, Any]:
-    """A request from --name value pairs; a value that is no JSON is text."""
+    """A request from --name value pairs; a value that is not JSON is text."""
     if len(rest) % 2 or not all(name.startswith("--") for name in rest[::2]):
         sys.exit(f"a request has a value for each setting, as in --seeds 5, not {' '.join(rest)}")
     found: dict[str, Any] = {}

@@ -31,7 +31,7 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for each; within: rivals, and by which factor they may be slower than the fastest, or they are left out, as they are where
     cutoffs.toml has them too slow; comparisons: [ours, than, min_ratio] where a goal wants ours to be that many times as
     fast: all are sampled until that is decided, up to stopping.MAX_LOOKS times as much. An implementation that can pack
-    weights beforehand, and is no mere rival, is a second candidate with them packed, as inference has it: "<name> packed
+    weights beforehand, and is not only a rival, is a second candidate with them packed, as inference has it: "<name> packed
     once". Raises ValueError for a label that is none, or more threads than cores.
     """
     memory.keep_freed_memory()

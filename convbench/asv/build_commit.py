@@ -2,7 +2,7 @@
 
 python -m convbench.asv.build_commit CONFIGURATION FOLDER COMMIT MACHINE.
 
-asv alone does not tell a commit that does not build from all else that may go wrong: it lists another commit's benchmarks and
+asv does not distinguish a commit that does not build from other errors: it lists another commit's benchmarks and
 fails every cell of this one. FOLDER/build.json says which environments there are, and why the commit builds in none of them;
 the list is asv's own, FOLDER/benchmarks.json.
 """
@@ -55,7 +55,7 @@ def build(configuration: str, commit: str) -> dict:
     """Build and install a commit: {"environments": what asv's files say of each, "reason": its builder's last words, or None
     where it builds}.
 
-    An environment that cannot be made is no fault of the commit; it raises what asv raises.
+    A failure to make the environment is not the commit's fault; it raises asv's error.
     """
     conf = load(configuration)
     repository = repo.get_repo(conf)

@@ -53,7 +53,7 @@ def stored(content: Any, size: int) -> Stored:
 
 
 def _check_entry(entry: dict[str, Any]) -> int:
-    """How many cells a benchmark has. Samples become floats; a column that is no list of as many values is refused."""
+    """How many cells a benchmark has. Samples become floats; a column that is not a list of as many values is refused."""
     count = combinations(entry.get("params") or [])
     for name, column in entry.items():
         if (name not in ("result", "samples") and not name.startswith("stats_")) or not column:

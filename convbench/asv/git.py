@@ -54,7 +54,7 @@ def holds(folder: Path) -> bool:
 
 
 def tracked(folder: Path, *patterns: str) -> list[Path]:
-    """Files of a work tree that match one of git's patterns, relative to a folder of it; none if it is no work tree."""
+    """Files of a work tree that match one of git's patterns, relative to a folder of it; none if it is not a work tree."""
     try:
         listed = _call(folder, "ls-files", "-z", "--", *patterns).stdout
     except FileNotFoundError:  # no git
@@ -139,10 +139,10 @@ def require_own(root: Path, repository: str, mirror: str) -> None:
 def _bare(folder: Path) -> Path | None:
     """The bare repository that git would find from a folder, None if it would find another or none.
 
-    In one a folder lies inside of what git calls its own; in a work tree it lies beside. Also for git before 2.38, which does
-    not know safe.bareRepository: so nothing is asked but a place, and no program of the repository's is run for that.
+    A folder in a bare repository lies inside its git directory; one in a work tree lies beside it. This works also for git
+    before 2.38, without safe.bareRepository: git is only asked for a path, which runs no program of the repository's.
     """
-    if not os.path.isdir(folder):  # noqa: PTH112  # a URL is no path
+    if not os.path.isdir(folder):  # noqa: PTH112  # a URL is not a path
         return None
     words = ["git", "-C", str(folder), *(word for name, value in QUIET.items() for word in ("-c", f"{name}={value}"))]
     words += ["rev-parse", "--absolute-git-dir"]
@@ -153,7 +153,7 @@ def _bare(folder: Path) -> Path | None:
 class Repository(Git):
     """asv's reader of a repository, with the settings of our own calls.
 
-    A bare repository is named, as its mirror of a remote one: git refuses what it only came across.
+    A bare repository, such as asv's mirror, is named explicitly, since git refuses one that it only found.
     """
 
     def _run_git(self, args, cwd=True, **kwargs):

@@ -58,7 +58,7 @@ class Preinstalled(environment.Environment):
 def _seen() -> str:
     """A .pth file with this interpreter's path.
 
-    Behind the environment's own folder: there a commit of the project lies, and perhaps another in what is seen.
+    It comes after the environment's own folder, which has a commit of the project; the interpreter may see another one.
     """
     return "".join(f"{_line(folder)}\n" for folder in sys.path if folder and Path(folder).is_dir())
 
@@ -66,8 +66,8 @@ def _seen() -> str:
 def _line(folder: str) -> str:
     """The line of a .pth file that puts a folder on the path.
 
-    The machine's own packages with what their .pth files do, as numba-cuda's has Numba find it; not so those of the
-    interpreter that asv runs on: there an editable install would put itself before the commit.
+    The .pth files of the machine's own packages are used, since numba-cuda needs its own; not those of the
+    interpreter that asv runs on, where an editable install would come before the commit.
     """
     if Path(folder).name.endswith("-packages") and not Path(folder).is_relative_to(sys.prefix):
         return f"import site; site.addsitedir({folder!r})"

@@ -2,8 +2,8 @@
 
 A plugin: `"plugins": [".convbench.asv.tolerant_results"]`.
 
-asv does so where a file is no JSON. One that is no text, a link, a pipe, or JSON of another shape stops `asv publish` with a
-traceback or forever, and one whose parameters have too many combinations with no memory left.
+asv itself skips only files that are not JSON. A file that is not text, a link, a pipe, or JSON of another shape stops `asv
+publish` with a traceback or forever; one with too many combinations of parameters exhausts the memory.
 """
 
 from __future__ import annotations

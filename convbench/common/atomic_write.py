@@ -21,8 +21,8 @@ MAX_LINKS = 40  # links in a row, as Linux follows them
 def whole(target: Path) -> Iterator[Path]:
     """Yield a temporary file that replaces the target in one step if all goes well, and is removed otherwise.
 
-    Links stay links. A target that is no regular file, such as /dev/stdout, is written to directly. Raises OSError, also for
-    a link that another user has made.
+    Links stay links. A target that is not a regular file, such as /dev/stdout, is written to directly. Raises OSError,
+    also for a link of another user.
     """
     if target.exists() and not target.is_file():
         yield target

@@ -1,4 +1,4 @@
-"""Progress bars, removed when the work is done; where the output is no terminal, lines instead of them or nothing."""
+"""Progress bars, removed when the work is done; lines or nothing if the output is not a terminal."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-SILENT_SECONDS = 9.0  # after which a line says what is being done, where the output is no terminal
+SILENT_SECONDS = 9.0  # seconds until a line shows the progress, if the output is not a terminal
 
 
 @contextlib.contextmanager
 def told(console: Console, description: str, total: float | None = None) -> Iterator[Callable[..., None]]:
-    """A bar, or a line now and then where the output is no terminal. Yields what changes its description or completed."""
+    """A bar, or a line now and then if the output is not a terminal. Yields a function that updates it."""
     start, ended = time.monotonic(), threading.Event()
     with _bar(console, TimeElapsedColumn()) as shown:
         task = shown.add_task(description, total=total)

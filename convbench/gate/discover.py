@@ -179,7 +179,7 @@ def _cell(
 
 
 def _cores(threads: str) -> int:
-    """Cores for a value of the parameter `threads`: as many, all that are there if it is no number."""
+    """Cores for a value of the parameter `threads`: that many, or all cores if it is not a number."""
     have = load.cores()
     return min(int(threads), have) if threads.isdigit() and int(threads) else have
 

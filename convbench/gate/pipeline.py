@@ -34,7 +34,7 @@ class Request:
 
     base, head: revisions, None for their defaults; or paths, where the kind is what is installed. budget: seconds, None for
     what the cells need. accept_file: read in place of the head's own file of accepted regressions. json, markdown: where
-    reports are written. partial: whether it may pass without the cells that there was no time for.
+    reports are written. partial: whether it may pass although time was too short for some cells.
     shard: (2, 5) for the second fifth of the cells. every: whether cells are measured that nothing has changed.
     """
 

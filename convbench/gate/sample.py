@@ -129,7 +129,7 @@ class Sampling:
     """The measurement of a suite's cells while it runs.
 
     budget: seconds, None for those of USUAL_ROUNDS. costs: by cell, the seconds of a round, as estimated; starting: those
-    of its workers' start. slower: the share by which a cell of the head is slowed down on purpose.
+    of its workers' start. slower: the share by which a cell of the head is artificially slowed down.
     """
 
     built: dict[str, Built]

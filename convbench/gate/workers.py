@@ -225,7 +225,7 @@ class Workers:
     def sample(self, cell: TimedCell, slower: float, keep: Path | None, once: bool = False) -> Sampled:
         """Sample a cell on both sides in turn, if both are ready. Raises Lost where a worker does not start.
 
-        slower: the share by which the head's blocks are made slower, and its values larger, on purpose. keep: the folder for
+        slower: the share by which the head's blocks are artificially slowed, and its values enlarged. keep: the folder for
         answers, None for none. once: no blocks are timed, it is only called and planned.
         """
         if not self.running:

@@ -102,7 +102,7 @@ def _benchmark(name: str, entry: dict[str, Any], names: list[str]) -> dict[str, 
     """A benchmark with its rows: the combinations of all parameters except the implementation.
 
     short: the rows of the suite's short selection. numbers: for each of these parameters what its values stand for on an
-    axis, null if they are no numbers. raw: how asv writes an implementation, by its index in names.
+    axis, null if they are not numbers. raw: how asv writes an implementation, by its index in names.
     """
     place = entry["param_names"].index("implementation")
     values = [list(map(str, listed)) for listed in entry["params"]]

@@ -84,7 +84,7 @@ class Library:
 def contents(library: Library) -> dict[str, bytes]:
     """Every file of the library's package by its path, fetched if it is not kept or no longer whole.
 
-    Raises Unavailable if it cannot be fetched, or is no package to be trusted.
+    Raises Unavailable if it cannot be fetched, or is not a trusted package.
     """
     cache = private_folder.folder("npm")
     tarball = cache / f"{library.folder}.tgz"

@@ -19,8 +19,8 @@ PORT = 8080  # the default, as asv's
 class Handler(http.server.SimpleHTTPRequestHandler):
     """Serves the files of one folder, to requests for the server's own name.
 
-    A page of another host can have its name point to this machine once it is open, and would then read all that is here; its
-    requests carry that name.
+    A page of another host can change its name's address to this machine after it is opened (DNS rebinding) and read
+    everything here, but its requests carry that name.
     """
 
     server: Server
@@ -87,7 +87,7 @@ class Server(http.server.ThreadingHTTPServer):
 def serve(folder: Path, port: int | None) -> None:
     """Serve a folder until Ctrl-C; by default on PORT, or on any free one if that is taken.
 
-    Raises ClickException if the port cannot be had.
+    Raises ClickException if the port is not available.
     """
     try:
         server = Server(folder, port or PORT)

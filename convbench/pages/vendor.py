@@ -39,7 +39,7 @@ class Tag:
     def local(self, path: str, content: bytes) -> str:
         """The same tag for a copy at a path beside the page, with the copy's hash.
 
-        Without asv's handler for a network that fails: no such script is allowed to run here, and there is no network.
+        asv's handler for a failing network is omitted: the policy does not allow it, and no network is needed.
         """
         digest = base64.b64encode(hashlib.sha384(content).digest()).decode()
         new = {**self.attributes, self.source: path, "integrity": f"sha384-{digest}"}
@@ -72,7 +72,7 @@ def external(page: str) -> list[Tag]:
 def make_local(project: Project) -> None:
     """Replace the page's files from other hosts by local copies.
 
-    Raises ClickException in one sentence where one cannot be had; then the page is as asv made it.
+    Raises ClickException in one sentence if a copy is not available; the page then stays as asv made it.
     """
     page = project.html / "index.html"
     copies: dict[str, bytes] = {}

@@ -61,7 +61,7 @@ def missing(
 ) -> list[Cell]:
     """The cells without a value or a deliberate reason in a results file; failed ones are measured again.
 
-    named: implementations were selected by name. What such a one lacked may be there by now, so it is tried again.
+    named: implementations were selected by name. Their requirements may be installed meanwhile, so they are tried again.
     """
     if file is None or not file.is_file():
         return list(cells)

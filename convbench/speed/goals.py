@@ -272,9 +272,9 @@ class Times:
     def behind(self, label: str, threads: int, ours: str) -> float:
         """How many times as long ours takes as the fastest implementation, its weights packed in the call or never.
 
-        The most of the medians of all processes, so that the fastest is one and the same in all: of several that are as fast
-        another comes first by chance each time. One without a time in a process was left out there as slow. Not for ours
-        without a time.
+        This is the largest median ratio to any other, so that one implementation is the fastest in all processes: of several
+        that are as fast, chance puts another first each time. One without a time in a process was skipped there as slow.
+        Undefined for ours without a time.
         """
         several = [medians for medians in self._medians[label, threads] if ours in medians]
         rivals = {name for medians in several for name in medians if name not in BOUNDS and not name.endswith(PACKED)}
@@ -288,7 +288,7 @@ class Times:
     def undecided(self, label: str, threads: int, ours: str, least: float, than: str = "") -> bool:
         """Is `least` in the interval of how many times faster ours is than another? Of several: and is none clearly ahead?
 
-        The interval is that of the samples of one process, or goes from the least to the largest ratio of several.
+        The interval is that of the samples of one process, or from the smallest to the largest ratio of several.
         """
         lines = self.lines.get((label, threads), ())
         every = [(one, other, low, high) for line in lines for one, other, low, high in line.get("intervals", ())]

@@ -28,7 +28,7 @@ BEGIN, END = "<!-- convbench speed: begin -->", "<!-- convbench speed: end -->"
 def run(project: Project, file: TimesFile, wanted: tuple[str, ...], again: Again, console: Console) -> int:
     """Measure missing times of the selected rows, and those to repeat; return the number of failures.
 
-    Once all are measured, those that are close to what a goal wants are measured in further processes. Raises ClickException
+    Once all are measured, those that are close to a goal are measured in further processes. Raises ClickException
     in one sentence for everything that prevents it, and when it is interrupted.
     """
     known = _goals(project)
@@ -91,8 +91,8 @@ def show(project: Project, file: TimesFile, wanted: tuple[str, ...] = ()) -> str
 def show_all(project: Project, file: TimesFile, wanted: tuple[str, ...] = ()) -> str:
     """The report of the wanted rows, or all: those that this file has not whole, from where they were measured last.
 
-    Rows that promise something together are shown from one machine that measured all of them, if there is one. Raises
-    ClickException where nothing was.
+    Rows with a common goal are shown from one machine that measured all of them, if there is one. Raises
+    ClickException if nothing was measured.
     """
     known = _goals(project)
     lines = {file: times_file.read(file.path), **times_file.others(project, file)}

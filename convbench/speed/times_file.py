@@ -68,7 +68,7 @@ def find(project: Project, dirty: bool, paths: Sequence[str] = CODE, folder: str
 def read(path: Path) -> Lines:
     """The lines of each problem and number of threads, one for each process; a line cut short by a crash is skipped.
 
-    A line takes the place of what was there of the same process, and of those that came after it.
+    A line replaces the earlier ones of the same process and of later processes.
     """
     lines: Lines = {}
     for line in _json_lines(path):
@@ -100,7 +100,7 @@ def others(project: Project, file: TimesFile) -> dict[TimesFile, Lines]:
 def walls(project: Project, file: TimesFile) -> tuple[dict[Key, float], float]:
     """The seconds that each problem took last: preferably with the same candidates and on this machine.
 
-    And what one takes that is not among them: the mean of those that are most like it.
+    A problem that was never measured counts as the mean of those most like it.
     """
     files = [path for kind in ("speed", "tune") for path in project.results.glob(f"*/{kind}/*{ENDING}")]
     files += [path for kind in ("speed", "tune") for path in (project.work / kind).glob(f"*/*{ENDING}")]

@@ -26,9 +26,9 @@ Found = dict[int, dict[str, dict[str, float]]]  # seconds by number of threads, 
 def run(project: Project, again: measure.Again, dirty: bool, console: Console) -> list[str]:
     """Measure missing times, and those to repeat, then write the table; return the lines of a report.
 
-    What one process found is measured in two more where all other problems let expect something else.
-    Raises ClickException in one sentence for everything that prevents it, and when it is interrupted: what was measured by
-    then is kept.
+    A result that all other problems contradict is measured in two more processes.
+    Raises ClickException in one sentence for everything that prevents it, and when it is interrupted: the
+    measurements so far are kept.
     """
     settings = _settings(project)
     asked = {key: settings[key] for key in ("sets", "random", "seed", "problems")}

@@ -35,7 +35,7 @@ def sentences(cells: pd.DataFrame) -> list[str]:
 def quantities(values: Iterable[str]) -> dict[str, float] | None:
     """The values of a parameter as positions on an axis: 8, or 256x128 as the side of a square of as many pixels.
 
-    "all", as of threads, has none of its own. None where the parameter is no quantity, or has one value alone.
+    "all", as of threads, has none of its own. None if the parameter is not a quantity, or has only one value.
     """
     found: dict[str, float] = {}
     for value in values:

@@ -127,7 +127,7 @@ def _is_number(value: Any) -> bool:
 def json_lines(path: Path) -> Iterator[Any]:
     """The content of each line of JSON in a file, which may be missing or compressed; lines cut short are skipped.
 
-    Raises Unreadable for what is there and is no regular file of limited size, before and after it is decompressed.
+    Raises Unreadable for a file that is not regular or too large, before or after it is decompressed.
     """
     for text in _read(path).decode(errors="replace").split("\n"):
         with contextlib.suppress(*untrusted.FAULTS):
@@ -137,7 +137,7 @@ def json_lines(path: Path) -> Iterator[Any]:
 def append(lines: Iterable[Mapping[str, Any]], target: Path) -> None:
     """Add lines to a compressed file, which is replaced as a whole, so that a crash leaves the old one.
 
-    Raises ClickException if that cannot be written, or what is there cannot be read.
+    Raises ClickException if that cannot be written, or the old file cannot be read.
     """
     try:
         before = _read(target)

@@ -19,7 +19,7 @@ def path(folder: Path) -> Path:
 def read(folder: Path) -> dict[str, dict[str, Any]]:
     """The commits that do not build on a machine, by full hash: {"commit", "environments", "reason"}.
 
-    A line that makes no sense is skipped, as in side files; a file that cannot be read at all is named.
+    An invalid line is skipped, as in side files; a file that cannot be read at all is named.
     """
     found: dict[str, dict[str, Any]] = {}
     try:

@@ -47,7 +47,7 @@ def label(svg: str, title: str, compiled: Sequence[Code]) -> str:
     """The flame graph under a title, with compiled functions by name.
 
     Code that was compiled at run time, or has lost its symbols, is an address to py-spy, and every address a frame of its
-    own. Here it is called what `compiled` calls it, or by its file, and neighbours of one name become one frame.
+    own. Here it gets its name from `compiled`, or its file's, and neighbours with one name become one frame.
     """
     for prefix, namespace in PREFIXES.items():
         ElementTree.register_namespace(prefix, namespace)

@@ -1,7 +1,7 @@
 """Picks the fastest implementation of a problem: by measured problems, weighted by similarity, or by rule.
 
 The measurements (measurements.py) hold for the compiled kernels alone; where these are missing, rules (rules.py) say what is
-best of what is there.
+best of the available ones.
 """
 
 from __future__ import annotations

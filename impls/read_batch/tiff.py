@@ -142,7 +142,7 @@ def check_file(tile: Tile, texts: tuple[int, ...] = (), all_directories: bool = 
     """Check a file's directory against its size before a library reads it.
 
     texts: tags whose values are wanted as bytes. all_directories: whether the library reads the directories behind the first.
-    Raises NotImplementedError for what no implementation reads, and OSError, ValueError or KeyError for what is no regular
+    Raises NotImplementedError for what no implementation reads, and OSError, ValueError or KeyError for what is not a regular
     file or no whole TIFF; callers go through arguments.named().
     """
     file = File(tile.fileno())
@@ -165,7 +165,7 @@ def local(path: str) -> str:
 def strips(file: int) -> Strips:
     """Where the strips of an open file lie.
 
-    Raises NotImplementedError for what is stored in another way, and OSError, ValueError or KeyError for what is no whole
+    Raises NotImplementedError for what is stored in another way, and OSError, ValueError or KeyError for what is not a whole
     TIFF; callers go through arguments.named().
     """
     opened = File(file)

@@ -37,7 +37,7 @@ FORMS = {
 
 
 class File:
-    """An open file with the bytes read so far. Raises ValueError if it is no regular file or too short."""
+    """An open file with the bytes read so far. Raises ValueError if it is not a regular file or too short."""
 
     def __init__(self, file: int) -> None:
         status = os.fstat(file)

@@ -89,6 +89,6 @@ def strict(content):
     """Parse JSON as the standard has it: no NaN, no Infinity."""
 
     def refuse(constant):
-        raise ValueError(f"{constant} is no JSON")
+        raise ValueError(f"{constant} is not JSON")
 
     return json.loads(content, parse_constant=refuse)

@@ -89,7 +89,7 @@ def test_the_arguments_are_left_alone(name, load):
 @pytest.mark.parametrize("name", NAMES)
 def test_numbers_that_are_not_finite_stay_where_they_belong(name, bad, load):
     input, weight, bias = whole_numbers("float32", load(name).limits)
-    weight[2] = 0  # zero times infinity is no number
+    weight[2] = 0  # zero times infinity is not a number
     input[1, -1, 3, 4] = bad
     with np.errstate(invalid="ignore"):
         output = on_numpy(load(name), input, weight, bias, padding=1)

@@ -310,7 +310,7 @@ class Block:
         seconds = sum(timeit(number) for _ in range(units)) if number else timeit(units)
         if not (math.isfinite(seconds) and seconds >= 0):
             raise ValueError(f"its timer returned {seconds} seconds")
-        if self.slower:  # a slow-down on purpose, to see whether it is found
+        if self.slower:  # an artificial slow-down, to see whether it is found
             start = time.perf_counter()
             while time.perf_counter() - start < seconds * self.slower:
                 pass

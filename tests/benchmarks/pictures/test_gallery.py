@@ -92,7 +92,7 @@ def test_the_command_says_what_it_draws_and_where(tmp_path):
         (["gallery", json.dumps({"names": "cpu.shift"})], "no gallery: names is a list, not 'cpu.shift'"),
         (["gallery", json.dumps({"name": ["cpu.shift"]})], "no gallery: a request has names and path, not name"),
         (["gallery", "cpu.shift"], "the request is not JSON"),
-        (["gallery", "[]"], "the request is no JSON object"),
+        (["gallery", "[]"], "the request is not a JSON object"),
         (
             ["galery"],
             "no verb is called 'galery'; there are try, speed, problems",

@@ -149,7 +149,7 @@ class Shown:
         self.nothing_else()
 
     def tooltip(self, place, over):
-        """Bootstrap's, which has no place on the screen for so long a text."""
+        """Bootstrap's tooltip, which is too large for the screen with a long text."""
         over.dispatch_event("mouseover")
         self.text(place, ".tooltip-inner")
         over.dispatch_event("mouseout")

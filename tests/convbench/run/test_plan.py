@@ -263,7 +263,7 @@ def test_a_pattern_leaves_out_what_looks_alike(own, others):
     assert asv_selects(plan.ClassPlan("s", [own], 1, 0.0).pattern(), [own, *others]) == [own]
 
 
-# What is there already
+# Existing results
 
 
 def test_missing_without_a_file(tmp_path):

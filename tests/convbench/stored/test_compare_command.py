@@ -52,7 +52,7 @@ def cells(project, *arguments):
 
 def strict(content):
     def refuse(constant):
-        raise ValueError(f"{constant} is no JSON")
+        raise ValueError(f"{constant} is not JSON")
 
     return json.loads(content, parse_constant=refuse)
 
