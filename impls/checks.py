@@ -201,7 +201,7 @@ def require_limits(limits: Mapping[str, Any], *known: str) -> None:
 def asks(owner: str, elements: int, dtype: str) -> bool:
     """Whether a call is large enough to check free memory first.
 
-    A device has memory of its own, and its library says itself what does not fit.
+    A device has its own memory, and its library raises its own error.
     """
     return owner == "numpy" and elements * ITEMSIZE[dtype] > UNASKED
 

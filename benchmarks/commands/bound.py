@@ -1,9 +1,8 @@
 """Finds the bound of a call that decodes: disk, decoding, arithmetic or memory, and the gain if one were twice as fast.
 
-On one thread. Disk is what a call takes longer whose files are in no cache; decoding is what cProfile, the standard
-library's profiler, finds in the one function that calls a decoder. Of what is left, arithmetic and memory are what the
-operation's FLOPs and bytes take at this machine's measured limits; the rest is neither: calls, passes over arrays that
-the operation does not need, and the interpreter.
+On one thread. Disk is the extra time of a call with cold files; decoding is the time that cProfile finds in the one
+function that calls a decoder. Arithmetic and memory are the time of the operation's FLOPs and bytes at this machine's
+measured limits; the rest is calls, passes over arrays that the operation does not need, and the interpreter.
 """
 
 from __future__ import annotations

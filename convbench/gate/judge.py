@@ -62,7 +62,7 @@ def judge(cells: Mapping[str, Sequence[Round]], smallest: Mapping[str, float] | 
     interval lies wholly within twice that, so that a change as large as promised is excluded, and its estimate within the
     smallest change itself. Everything else is ambiguous. Which cells changed is decided by the step-up rule of Benjamini
     and Hochberg (J. R. Stat. Soc. B 57, 1995), and the intervals are those of Benjamini and Yekutieli (J. Am. Stat. Assoc.
-    100, 2005), who widen them by the share of cells that were picked out, so that the two never contradict each other.
+    100, 2005), widened by the share of selected cells, so that the two never contradict each other.
     """
     smallest = smallest or {}
     arrays = {name: np.asarray(rounds, float) for name, rounds in cells.items() if len(rounds) >= 2}

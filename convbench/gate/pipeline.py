@@ -56,7 +56,7 @@ class Request:
 def run(project: Project, request: Request, console: Console) -> Report:
     """Measure head against base; write the reports after every round and at the end, however it comes.
 
-    Raises Usage for a wrong question; every other failure stands in the report, with its exit status.
+    Raises Usage for a wrong question; every other failure is in the report, with its exit status.
     """
     sides = _sides(project, request)
     named = resolve.named_file(request.accept_file)

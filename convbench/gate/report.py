@@ -58,7 +58,7 @@ class Row:
 
     before, after: seconds of a call, of the median round split by the ratio; or values, in their unit. ratio: head over base,
     with its interval. log_ratios: of the rounds of a timed cell, the first and the confirming ones. values: of the rounds of
-    others, base and head. touched: the difference for which it was measured, None where that was not asked.
+    others, base and head. touched: the difference for which it was measured, None if that is not known.
     """
 
     benchmark: str

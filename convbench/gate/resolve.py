@@ -17,7 +17,7 @@ from convbench.gate.failures import Usage
 class Acceptances:
     """counted: those that accept regressions. proposed: those of the head's file that do not, since another file was named.
 
-    proposal_error: why the head's file could not be read, where another file was named.
+    proposal_error: why the head's file could not be read, if another file was named.
     """
 
     counted: list[Acceptance]
@@ -75,7 +75,7 @@ def newest(project: Project, head: str | None) -> str:
 def _first_branch(project: Project) -> str:
     """The commit of the branch that a head is compared with by default.
 
-    asv's own default is what this machine's git calls a new branch, which must not decide a verdict.
+    asv's own default is the local git's name of a new branch, which must not decide a verdict.
     """
     if name := (project.conf.branches or [None])[0]:
         # A checkout of a pull request has the branch as the remote's alone.

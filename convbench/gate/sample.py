@@ -234,7 +234,7 @@ class Sampling:
     def _round(self, due: list[CellState], generator: random.Random, work: Path) -> Iterator[None]:
         """Sample each of the cells once, in workers that those of one number of cores share.
 
-        Of cells that were never sampled, as many as there is time to judge: what is begun has to come to its end.
+        Only as many new cells are begun as there is time to judge.
         """
         until = time.monotonic() + OPENING_SHARE * self.left()
         begun = 0
@@ -291,7 +291,7 @@ class Sampling:
 def _log_ratio(found: Sampled) -> float:
     """A round's log-ratio: the median over the pairs of blocks that were timed one right after the other.
 
-    Of what was tried it varies least between rounds: by half as much as the ratio of the sides' fastest blocks.
+    Of the estimates tried it varies least between rounds: half as much as the ratio of the sides' fastest blocks.
     """
     return float(np.median(np.log(found.measured["head"]) - np.log(found.measured["base"])))
 

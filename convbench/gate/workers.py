@@ -80,7 +80,7 @@ class Sampled:
     """The result of one round of a cell.
 
     By side, measured: seconds of a call, a list of blocks; or one value. answers: the array that the benchmark returned, if
-    it is one. failed, skipped: why it was not sampled. notes: what a reader of the times has to know.
+    it is one. failed, skipped: why it was not sampled. notes: reservations about the times.
     planned: the seconds that blocks would have taken where there were none.
     """
 

@@ -1,6 +1,6 @@
 """Checks that CuPy or torch can use a CUDA device, for the implementations that need one.
 
-Each library is imported if it is asked about; one that is not installed is worded by impls.load.
+Each library is imported only when it is needed; impls.load raises the error for a missing one.
 """
 
 from __future__ import annotations

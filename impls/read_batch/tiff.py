@@ -3,8 +3,8 @@
 Adobe, TIFF Revision 6.0, 1992: sections 2 (structure), 7 (strips), 8 (baseline tags) and 15 (blocks, which it calls tiles).
 BigTIFF: https://libtiff.gitlab.io/libtiff/specification/bigtiff.html
 
-Libraries make room for what a file claims. Here each claim is held against the bytes that the file has, before a library
-reads it and before anything is allocated.
+Libraries allocate what a file claims. Here each claim is checked against the file's bytes before a library reads it and
+before anything is allocated.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Image(NamedTuple):
     order: "<" or ">", the order of a number's bytes. reversed: whether a byte's first bit is its lowest. together: whether a
     pixel's bands lie side by side; otherwise the parts of the first band come first. blocks: whether the parts are blocks,
     not strips. rows: of a part, but for the last strip of a band. following: where the next directory lies, 0 if there is
-    none. tags: of the directory. texts: the values of the tags that were asked for, b"" for a missing one. offsets, counts:
+    none. tags: of the directory. texts: the values of the requested tags, b"" for a missing one. offsets, counts:
     the entries that say where the parts lie and how long they are. nodata: GDAL's entry of that name. page: bytes of all
     parts when they are not compressed. least: how many bytes each part has at least. header: the bytes that say all this, as
     pairs of place and bytes; a file of at least `size` bytes that has them too says the same. blank: the value of all pixels
