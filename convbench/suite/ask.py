@@ -95,7 +95,7 @@ class _Latest:
 def _start(project: Project, verb: str, arguments: list[str], errors: IO[str], **streams: Any) -> subprocess.Popen[str]:
     if not (project.benchmarks / "__main__.py").is_file():
         raise click.ClickException(
-            f"{project.name} has no `python -m {project.benchmarks.name} {verb}`; {verb} asks a suite that has"
+            f"{project.name} has no `python -m {project.benchmarks.name} {verb}`, which this command needs"
         )
     command = [sys.executable, "-m", project.benchmarks.name, verb, *arguments]
     return subprocess.Popen(command, cwd=project.root, stdout=subprocess.PIPE, stderr=errors, text=True, **streams)

@@ -101,7 +101,7 @@ def fit():
 def not_fit():
     return diagnosis(
         [noisy(0.2), noisy(1.0, "memory")],
-        facts.SuiteFacts(silence="other has no `python -m benchmarks doctor`; doctor asks a suite that has"),
+        facts.SuiteFacts(silence="other has no `python -m benchmarks doctor`, which this command needs"),
         used=1.5,
         usable=(1,),
         governors=("powersave",),
