@@ -179,8 +179,6 @@ def test_sides_of_one_in_every_order_of_memory(name, shifts):
 @pytest.mark.parametrize("many", [False, pytest.param(True, marks=[pytest.mark.proof, pytest.mark.timeout(3600)])])
 # Of cpu.numba_direct test_blocked.py generates cases that are compiled together.
 @each(proofs=("cpu.numba_direct", "cpu.torch_compile"), slow=EXAMPLES)
-    proofs=("cpu.numba_direct", "cpu.torch_compile"), slow=EXAMPLES
-)  # of the first test_blocked.py generates cases that are compiled together
 def test_generated_cases(name, many):
     function, few = load(name), EXAMPLES.get(name, 40)
 
