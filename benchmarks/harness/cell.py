@@ -28,6 +28,7 @@ from benchmarks.workloads.training import TrainStep
 
 CHECKOUT = Path(__file__).parents[2]
 DEVICE_LIBRARIES = ("torch", "cupy", "triton")
+FLAGS = ("on_request", "full_only")  # of cutoffs.toml
 TASKS: dict[str, type[Task]] = {
     **dict.fromkeys(OPERATIONS, Convolution),
     "adam_step": AdamStep,
@@ -67,7 +68,7 @@ def implementations(operation: str = "conv2d") -> list[str]:
 def declarations(operation: str = "conv2d") -> dict[str, dict[str, Any]]:
     """The declarations of those files (device, family, summary), read without importing anything.
 
-    With "on_request" for those that cutoffs.toml leaves out of runs which do not name them.
+    With those of FLAGS by which cutoffs.toml leaves an implementation out of runs that do not name it.
     """
     found = {}
     for name in implementations(operation):
@@ -86,8 +87,7 @@ def declarations(operation: str = "conv2d") -> dict[str, dict[str, Any]]:
         found[name] = {
             word.arg: ast.literal_eval(word.value) for word in words if word.arg in ("device", "family", "summary")
         }
-        if on_request(name, operation):
-            found[name]["on_request"] = True
+        found[name] |= {flag: True for flag in FLAGS if _cutoffs(name, operation).get(flag)}
     return found
 
 

@@ -62,7 +62,8 @@ def _selected(name: str, params: tuple[str, ...], benchmark: dict[str, Any], sel
         if not selection.names(own):
             return False
         asked = selection.implementations or any(own in pattern for pattern in selection.patterns)
-        if not asked and benchmark.get("implementations", {}).get(own, {}).get("on_request"):
+        declared = benchmark.get("implementations", {}).get(own, {})
+        if not asked and (declared.get("on_request") or (selection.quick and declared.get("full_only"))):
             return False
     return selection.finds((name, params))
 

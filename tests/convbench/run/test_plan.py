@@ -204,6 +204,17 @@ def test_implementations_on_request_are_measured_if_they_are_named():
     assert names(patterns=("cpu.loops",)) == {"'cpu.loops'"}
 
 
+def test_what_is_never_near_the_fastest_is_left_out_of_the_short_selection():
+    suite = {CONV: {**SUITE[CONV], "implementations": {"cpu.loops": {"device": "cpu", "full_only": True}}}}
+
+    def names(**selection):
+        return {params[0] for _, params in select_cells(suite, Selection(**selection))}
+
+    assert names() == {*IMPLEMENTATIONS}
+    assert names(quick=True) == {*IMPLEMENTATIONS} - {"'cpu.loops'"}
+    assert names(quick=True, implementations=("cpu.loops",)) == {"'cpu.loops'"}
+
+
 def test_nothing_known_nothing_selected():
     assert select(suite={}) == []
 
