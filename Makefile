@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help install bench bench-full bench-gpu bench-gpu-full device wheelhouse device-bundle distributions dashboard speed tune gate-proof test test-all test-together test-alone proofs fuzz profiled docs lint smoke overhead clean
+.PHONY: help install bench bench-full bench-gpu bench-gpu-full device wheelhouse device-bundle distributions dashboard speed tune gate-proof test test-all test-together test-alone proofs fuzz profiled docs links lint smoke overhead clean
 
 help:
 	@echo "make install     the kernels and all libraries into .venv, as convbench try and tests need them"
@@ -26,6 +26,7 @@ help:
 	@echo "make fuzz        test damaged files and odd convolutions for MINUTES=10 from SEED=0 on, kernels under sanitizers"
 	@echo "make profiled    compile the kernels for profilers, into an environment of its own: docs/profile.md says how to use it"
 	@echo "make docs        the documentation as a site, in build/site, every link checked"
+	@echo "make links       ask every page outside that the documentation names whether it is there"
 	@echo "make lint        ruff and mypy"
 	@echo "make smoke       every kind of class with one implementation, built, checked and published"
 	@echo "make overhead    what a cell costs beside the calls it times"
@@ -174,6 +175,11 @@ gate-proof: $(VENV)/installed
 docs: $(VENV)/installed
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "build/site/index.html"
+
+# OWNER stands for an account, and is no page.
+links: docs
+	$(BIN)/python -m pip install --quiet linkchecker==10.6.0
+	$(BIN)/linkchecker --check-extern --ignore-url OWNER --no-warnings --no-status build/site/index.html
 
 # Several files at a time, one more than there are cores since many wait for processes, but for what compares times. What was changed in a Cython file is compiled before, once.
 TOGETHER = $(BIN)/python -m pytest --numprocesses $$(($$(nproc) + 1)) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
