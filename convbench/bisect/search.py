@@ -20,7 +20,7 @@ from convbench.common.selection import Selection, exactly
 from convbench.common.terminal import line, one_line
 from convbench.gate import discover, formats, pipeline, report
 from convbench.gate.build import Wanted
-from convbench.gate.failures import Failure, HeadBroken, Usage
+from convbench.gate.failures import Failure, HeadBroken, NothingInstalled, Usage
 from convbench.gate.report import Report, Row
 from convbench.gate.sample import Sampling
 from convbench.stored.history import Commit
@@ -99,7 +99,7 @@ class _Search:
         """What is said of a commit against the good end; one that does not build or list its benchmarks is kept as such."""
         try:
             return self._measure(0, place, smallest)
-        except HeadBroken as broken:
+        except (HeadBroken, NothingInstalled) as broken:
             said = Measured("skipped", reason=broken.message)
             self.verdicts.add(self._pair(0, place), said)
             return said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import subprocess
@@ -16,8 +17,10 @@ from convbench.changed.sources import Functions
 SIDES = ("base", "head")  # as folders they are of one length, since a longer path alone moves the memory of a process
 PATHS = "import json, sys; print(json.dumps([sys.version, sys.base_prefix, sys.prefix, sys.path]))"
 PATHS_TIMEOUT = 60.0  # seconds for an interpreter to report its module search path
-# The files in a distribution's own folder that a process may read.
-READ_METADATA = {"entry_points.txt"}
+# The files in a distribution's own folder that a process may read, the first two up to the description that follows.
+HEADED = {"METADATA", "PKG-INFO"}
+READ_METADATA = {"entry_points.txt", *HEADED}
+BESIDE_MODULES = ("etc", "share")  # of an environment, where packages have other files
 # Files that refer to other folders: in these a path counts.
 LINKS = re.compile(r"__editable__|.*\.(pth|egg-link)$")
 COMMIT = re.compile(rb"\bg(?:it\d+\.)?([0-9a-f]{7,40})\b")  # in a version
@@ -37,19 +40,17 @@ class Kind(Enum):
 class Change:
     """A file that differs.
 
-    name: relative to where modules are looked for. files: where it is, by side, of those that have it. functions: where the
-    bodies of plain functions are all that differs; None is the whole file.
+    name: relative to where modules are looked for. files: where it is, by side, of those that have it. package: the folder
+    of modules, or of a distribution's notes, that it lies in, None where it stands alone; empty where it is of a checkout, of
+    which files are used that a process opens. functions: where the bodies of plain functions are all that differs; None is
+    the whole file.
     """
 
     name: str
     kind: Kind
     files: Mapping[str, Path]
+    package: str | None
     functions: Functions | None = None
-
-    @property
-    def package(self) -> str | None:
-        """The package that a file belongs to, None where it stands alone."""
-        return self.name.partition("/")[0] if "/" in self.name else None
 
 
 @dataclass(frozen=True)
@@ -92,14 +93,24 @@ def compare(installs: Mapping[str, Install]) -> Difference:
         return Difference(everything="the Pythons differ")
     shared = {path.resolve() for path in said["base"][3]} & {path.resolve() for path in said["head"][3]}
     roots = {side: tuple(path for path in said[side][3] if path.resolve() not in shared) for side in SIDES}
-    if not any(any(root.iterdir()) for paths in roots.values() for root in paths):
+    installs_nothing = not any(any(root.iterdir()) for paths in roots.values() for root in paths)
+    if installs_nothing:
         # No command installs anything: the suite imports the checkout.
         roots = {side: (installs[side].folder / "checkout",) for side in SIDES}
     if len(roots["base"]) != len(roots["head"]):
         return Difference(everything="base and head have different numbers of module folders", roots=roots)
     files = {side: {name: path for root in reversed(roots[side]) for name, path in _files(root)} for side in SIDES}
+    if Path(said["base"][2]).resolve() != Path(said["head"][2]).resolve():
+        for side in SIDES:
+            files[side] |= dict(_beside_modules(Path(said[side][2])))
     empty = tuple(side for side in SIDES if not files[side])
-    return _compare(files, [_Spelling(installs[side], said[side][2], roots[side]) for side in SIDES], empty, roots)
+    difference = _compare(files, [_Spelling(installs[side], said[side][2], roots[side]) for side in SIDES], empty, roots)
+    if not installs_nothing:
+        return difference
+    return dataclasses.replace(
+        difference,
+        changes=tuple(dataclasses.replace(change, package=change.package or "") for change in difference.changes),
+    )
 
 
 def _search_path(install: Install) -> tuple[str, str, str, list[Path]]:
@@ -130,6 +141,13 @@ def _files(root: Path) -> Iterator[tuple[str, Path]]:
                 continue
             parts = (f"{first.partition('-')[0]}.{first.rpartition('.')[2]}", *rest)
         yield "/".join(parts), path
+
+
+def _beside_modules(prefix: Path) -> Iterator[tuple[str, Path]]:
+    """An environment's files that lie outside of the folders of modules: what libraries load and read."""
+    for folder in BESIDE_MODULES:
+        yield from ((f"{folder}/{name}", path) for name, path in _files(prefix / folder))
+    yield from ((f"lib/{path.name}", path) for path in (prefix / "lib").glob("*.so*"))
 
 
 class _Spelling:
@@ -171,32 +189,41 @@ def _compare(
     roots: Mapping[str, tuple[Path, ...]],
 ) -> Difference:
     changes, ignored = [], []
-    for name in sorted(files["base"].keys() | files["head"].keys()):
+    every = files["base"].keys() | files["head"].keys()
+    packages = {name.partition("/")[0] for name in every if _kind(name) is not Kind.DATA or "-info/" in name}
+
+    def change(name: str, found: Mapping[str, Path], functions: Functions | None = None) -> Change:
+        top, inside, _ = name.partition("/")
+        return Change(name, _kind(name), found, top if inside and top in packages else None, functions)
+
+    for name in sorted(every):
         found = {side: files[side][name] for side in SIDES if name in files[side]}
         kind = _kind(name)
         if len(found) < len(SIDES):
-            changes.append(Change(name, kind, found))
+            changes.append(change(name, found))
             continue
         if all(path.exists() for path in found.values()) and found["base"].samefile(found["head"]):
             continue
         if not all(path.is_file() for path in found.values()):  # a link to a folder, or to nothing
-            changes.append(Change(name, kind, found))
+            changes.append(change(name, found))
             continue
         contents = [found[side].read_bytes() for side in SIDES]
+        if name.rpartition("/")[2] in HEADED and "-info/" in name:
+            contents = [re.split(rb"\r?\n\r?\n", data, maxsplit=1)[0] for data in contents]
         if contents[0] == contents[1]:
             continue
         if not LINKS.match(name.rpartition("/")[2]):
             contents = [one.without_paths(data) for one, data in zip(spellings, contents, strict=True)]
         if kind is Kind.SHARED_OBJECT:
             if shared_objects.loaded(contents[0]) != shared_objects.loaded(contents[1]):
-                changes.append(Change(name, kind, found))
+                changes.append(change(name, found))
         elif contents[0] != contents[1]:
             texts = [one.without_commit(data) for one, data in zip(spellings, contents, strict=True)]
             functions = sources.differing(*contents) if kind is Kind.SOURCE else None
             if texts[0] == texts[1]:
                 ignored.append(name)
             elif functions != sources.SAME:
-                changes.append(Change(name, kind, found, functions))
+                changes.append(change(name, found, functions))
     return Difference(tuple(changes), tuple(ignored), None, empty, roots)
 
 

@@ -66,7 +66,8 @@ class Trace:
                 "answers": str(self._answers(side)),
                 "roots": list(map(str, difference.roots.get(side, ()))),
             }
-            question |= {"marks": marks, "whole": whole, "data": data, "spawn": one.spawns, "calls": calls}
+            question |= {"marks": marks, "whole": whole, "data": data, "alone": _alone(difference, side)}
+            question |= {"spawn": one.spawns, "calls": calls}
             self._question(side).write_text(json.dumps(question), encoding="utf-8")
             self._answers(side).write_text("", encoding="utf-8")
 
@@ -130,3 +131,13 @@ class Trace:
 
     def _answers(self, side: str) -> Path:
         return self.sides[side].install.folder / "traced.jsonl"
+
+
+def _alone(difference: Difference, side: str) -> dict[str, list[str]]:
+    """By folder of a side, the files there that one side alone has."""
+    found: dict[str, list[str]] = {}
+    for change in difference.changes:
+        if len(change.files) < len(SIDES):
+            for root in difference.roots.get(side, ()):
+                found.setdefault(str((root / change.name).parent), []).append(change.name)
+    return found

@@ -5,8 +5,9 @@
 
 QUESTION is a file of JSON: {"answers": a file that gets a line of JSON for each process, "roots": folders of the side's own,
 "marks": {path: [[line, column]] of its plain functions that differ}, "whole": [path of other files that differ],
-"data": [package that has data that differs], and for cells "requests": as worker.py takes them, "spawn": whether each loads
-the suite anew, "calls": whether as many calls are made as in a round of a gate, else the first two}.
+"data": [package that has data that differs], "alone": {folder: [name of a file that one side alone has there]}, and for
+cells "requests": as worker.py takes them, "spawn": whether each loads the suite anew, "calls": whether as many calls are made
+as in a round of a gate, else the first two}.
 
 The functions of "marks" are compiled with a call at their start that notes that they ran. No profiler is needed for that: it
 costs nothing where nothing differs, and no benchmark, thread or generator escapes it.
@@ -21,6 +22,7 @@ import builtins
 import contextlib
 import importlib
 import importlib.machinery
+import importlib.util
 import json
 import math
 import os
@@ -34,6 +36,7 @@ from pathlib import Path
 
 MARK, CLASS = "__convbench_ran__", "__convbench_class__"
 STARTING = {"subprocess.Popen", "os.fork", "os.forkpty", "os.exec", "os.posix_spawn", "os.spawn", "os.system"}
+LISTING = {"os.listdir", "os.scandir"}
 STARTING |= {"cpython.PyInterpreterState_New"}  # a sub-interpreter, which lacks the marks
 COMPILERS = ("numba", "jax", "torch", "tensorflow", "triton", "cupyx", "taichi")  # of functions that Python has loaded
 POLL_SECONDS = 0.002
@@ -46,15 +49,22 @@ class Eye:
     """Traces which differing files and functions this process loads and runs."""
 
     def __init__(self, question):
-        self.roots = [f"{os.path.realpath(root)}/" for root in question["roots"]]
+        self.roots = {f"{form}/" for root in question["roots"] for form in (os.path.realpath(root), Path(root).absolute())}
         self.marks = {os.path.realpath(path): set(map(tuple, at)) for path, at in question["marks"].items()}
         self.data = set(question["data"])
         self.watched = self.marks.keys() | set(map(os.path.realpath, question["whole"]))
-        self.loaded, self.ran, self.classes, self.opened = set(), set(), set(), set()
+        self.alone = {os.path.realpath(folder): names for folder, names in question["alone"].items()}
+        self.loaded: set = set()
+        self.packages: set = set()
+        self.ran: set = set()
+        self.classes: set = set()
+        self.opened: set = set()
+        self.listed: set = set()
         self.started = None
         self.own = threading.local()
         for module in list(sys.modules.values()):
             self.load(getattr(module, "__file__", None))
+        self.opened |= self.loaded & self.watched  # what was loaded before has no marks
 
     def open(self):
         """Start tracing: whatever the process loads from here on is recorded."""
@@ -63,12 +73,21 @@ class Eye:
         loader, compiled = importlib.machinery.SourceFileLoader, importlib.machinery.SourceFileLoader.get_code
 
         def get_code(loader, name):
+            self.load(loader.get_filename(name))
             path = os.path.realpath(loader.get_filename(name))
-            self.load(path)
             with self.itself():
                 return self.marked(path) if path in self.marks else compiled(loader, name)
 
         setattr(loader, "get_code", get_code)  # noqa: B010 of every module that is loaded from here on
+        find = importlib.util.find_spec
+
+        def find_spec(name, package=None):
+            spec = find(name, package)
+            path = os.path.realpath(getattr(spec, "origin", None) or "")
+            self.opened |= {path} & self.watched
+            return spec
+
+        importlib.util.find_spec = find_spec
         sys.addaudithook(self.audit)
 
     @contextlib.contextmanager
@@ -81,8 +100,14 @@ class Eye:
             self.own.depth -= 1
 
     def load(self, path):
-        if path and (path := os.path.realpath(path)).startswith(tuple(self.roots)):
-            self.loaded.add(path)
+        if not path:
+            return
+        real = os.path.realpath(path)  # a file may be a link to a cache of an installer's
+        forms = {real, str(Path(path).absolute())}
+        packages = {form[len(root) :].partition("/")[0] for form in forms for root in self.roots if form.startswith(root)}
+        if packages or real in self.watched:
+            self.loaded.add(real)
+            self.packages |= packages
 
     def marked(self, path):
         """The code of a file, with marks at the start of functions and after each class that holds one of them."""
@@ -134,8 +159,12 @@ class Eye:
             with self.itself():  # what reads the code of a function may compile it, or send it elsewhere
                 code = arguments[0].__code__
                 path = os.path.realpath(code.co_filename)
-                if path in self.marks:
+                if any(line == code.co_firstlineno for line, _ in self.marks.get(path, ())):
                     self.ran.add((path, code.co_firstlineno))
+        elif event in LISTING and self.alone and not isinstance(arguments[0], int):
+            with self.itself():
+                if not sys._getframe(2).f_code.co_filename.startswith("<frozen importlib"):  # which lists every folder
+                    self.listed.update(self.alone.get(os.path.realpath(os.fsdecode(arguments[0] or ".")), ()))
 
     def look(self):
         """Note shared objects and children that this process has."""
@@ -143,15 +172,12 @@ class Eye:
             with Path("/proc/self/maps").open() as maps:
                 for line in maps:
                     self.load(line.split(None, 5)[5].strip() if "/" in line else None)
-            children = Path(f"/proc/self/task/{threading.get_native_id()}/children")
-            left = children.read_text().split() if children.is_file() else []
+            left = []
+            for children in Path("/proc/self/task").glob("*/children"):
+                with contextlib.suppress(OSError):  # a thread that has ended meanwhile
+                    left += children.read_text().split()
             if left or resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt:
                 self.started = self.started or "a child"
-
-    @property
-    def packages(self):
-        """The packages of which this process has loaded a file."""
-        return {path[len(root) :].partition("/")[0] for path in self.loaded for root in self.roots if path.startswith(root)}
 
     def report(self):
         """The trace as JSON."""
@@ -161,6 +187,7 @@ class Eye:
             "ran": sorted(self.ran),
             "classes": sorted(self.classes),
             "opened": sorted(self.opened),
+            "listed": sorted(self.listed),
             "started": self.started,
             "compilers": [name for name in COMPILERS if name in sys.modules],
         }
@@ -168,9 +195,9 @@ class Eye:
     @property
     def decided(self):
         """Whether a cell of this process has to be measured, whatever it does from here on."""
-        seen = self.ran or self.classes or self.started or self.opened or self.loaded & (self.watched - self.marks.keys())
+        seen = self.ran | self.classes | self.opened | self.listed | self.loaded & (self.watched - self.marks.keys())
         compiled = self.loaded & self.watched and any(name in sys.modules for name in COMPILERS)
-        return bool(seen or compiled or self.data & self.packages)
+        return bool(seen or self.started or compiled or self.data & self.packages)
 
 
 class Script:

@@ -15,7 +15,7 @@ from convbench.asv import build_log, git
 from convbench.asv.project import Project
 from convbench.changed import builds
 from convbench.common import session_guard
-from convbench.gate.failures import Failure, Usage, caused_by
+from convbench.gate.failures import NothingInstalled, Usage, caused_by
 
 BUILT_AT = "946684800"  # the year 2000, in seconds: wheels cannot be from before 1980
 SIDES = builds.SIDES
@@ -101,7 +101,7 @@ def build(project: Project, commits: dict[str, str], work: Path, wanted: Wanted 
         side = answer.get("building", "environment")  # the environment is made before either side is built
         raise caused_by(side, f"the {side} does not build: {reason} (full log: {os.path.relpath(log)})")
     for side in answer["empty"]:
-        raise Failure(f"the {side} installs nothing: its installation contains no file of a package")
+        raise NothingInstalled(f"the {side} installs nothing: its installation contains no file of a package")
     suites = {side: project.in_checkout(project.benchmarks, work / side / "checkout") for side in commits}
     return {
         side: Built(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import itertools
 import json
 import re
@@ -40,7 +41,7 @@ class Suite:
     cells cannot be told apart. smallest: a cell's smallest change worth reporting if it has one of its own. failure: why
     the gate cannot pass, whatever the cells' verdicts are. caches: of each folder that a setup_cache fills, a benchmark that
     has it. changed: benchmarks that are new in the head's suite, or differ from the base's. untouched: cells that nothing has
-    changed; touched: by the name of a cell, what has.
+    changed; touched: by the name of a cell, what has. every: a digest of all cells' names, those of other shards, too.
     """
 
     cells: list[TimedCell]
@@ -53,6 +54,7 @@ class Suite:
     changed: frozenset[str] = frozenset()
     untouched: list[TimedCell] = field(default_factory=list)
     touched: dict[str, str] = field(default_factory=dict)
+    every: str = ""
 
 
 class Listing(NamedTuple):
@@ -95,8 +97,10 @@ def discover(
             listed.append((name, reason))
         else:
             cells += selected
+    every = hashlib.sha256("\n".join(sorted(cell.name for cell in cells)).encode()).hexdigest()
     if shard and cells:
-        cells = cells[shard[0] - 1 :: shard[1]]
+        # In an order that has nothing to do with cost, or one shard would have all the large sizes.
+        cells = sorted(cells, key=lambda cell: hashlib.sha256(cell.name.encode()).digest())[shard[0] - 1 :: shard[1]]
         if not cells:
             raise Usage(f"there are fewer cells than shards: none is left for {shard[0]}/{shard[1]}")
     gone = [cell for cell in cells if cell.benchmark not in head.benchmarks]
@@ -118,6 +122,7 @@ def discover(
         failure,
         caches,
         _changed(built["head"].suite, differing, own_names, head.benchmarks),
+        every=every,
     )
 
 
@@ -283,12 +288,15 @@ def narrowed(
         before = done
         tracing.run(
             requests,
-            {side: environment(built[side], cores, 0) for side in SIDES},
+            {side: environment(built[side], cores, seed) for seed, side in enumerate(SIDES)},  # two orders of sets
             lambda count: tell(before + count, len(traceable)),  # noqa: B023 called before the next group
         )
         done += len(group)
     facts = {side: tracing.facts(side) for side in SIDES}
-    reasons = {cell.name: touched.reason(difference, _of(cell, found.caches, facts)) for cell in traceable}
+    reasons = {
+        cell.name: touched.reason(difference, _of(cell, found.caches, facts), in_bytes=cell.value_unit == "bytes")
+        for cell in traceable
+    }
     judged = sound if difference.is_none else known  # if nothing differs, unordered parameters do no harm
     untouched = [cell for cell in judged if cell.name not in failing and not reasons.get(cell.name)]
     kept = {cell.name for cell in suite.cells} - {cell.name for cell in untouched}

@@ -32,6 +32,10 @@ class HeadBroken(Failure):
     exit_code = HEAD_BROKEN
 
 
+class NothingInstalled(Failure):
+    """A side whose build contains no file of a package."""
+
+
 class Usage(click.ClickException):
     """Wrong use; the gate writes no report."""
 

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from convbench.common import untrusted
-from convbench.gate import judge
+from convbench.gate import accept, judge
 from convbench.gate.accept import Acceptance
 from convbench.gate.failures import HEAD_BROKEN, Failure, HeadBroken, Usage
 from convbench.gate.report import SCHEMA, Kind, Report, Row, change, in_order
 
-NEEDED = ("shard", "cells", "smallest", "error", "partial", "not_timed", "identical", "ignored")
+NEEDED = {"shard", "cells", "smallest", "error", "traceback", "exit_status", "partial", "not_timed", "identical", "ignored"}
+NEEDED |= {"machine", "proposed", "proposal_error", "rounds", "seconds"}
+SHARD = re.compile(r"([1-9]\d{0,3})/([1-9]\d{0,3})")
 # What all shards have to have alike. Their machines may differ: both sides of a cell are always measured on one.
 ALIKE = ("schema", "version", "base", "head", "compared", "environment", "other_environments", "differences", "settings")
 
 
-def merge(files: Sequence[Path]) -> Report:
-    """The report of the gate that was measured in shards. Raises Usage if these are not all of its shards, once each."""
+def merge(files: Sequence[Path], acceptances: Sequence[Acceptance] = ()) -> Report:
+    """The report of the gate that was measured in shards. Raises Usage if these are not all of its shards, once each.
+
+    acceptances: of regressions that no shard alone has found.
+    """
     contents = [_read(file) for file in files]
     for file, content in zip(files, contents, strict=True):
         for key in ALIKE:
@@ -30,12 +36,13 @@ def merge(files: Sequence[Path]) -> Report:
     if len({row.name for row in rows}) < len(rows):
         raise Usage("a cell is in several of these reports")
     first = contents[0]
+    smallest = {name: share for content in contents for name, share in content["smallest"].items()}
     return Report(
         first["base"],
         first["head"],
         {"machine": ", ".join(dict.fromkeys(content["machine"]["machine"] for content in contents))},
         first["settings"],
-        in_order(_judged(rows, first["smallest"])),
+        in_order(_judged(rows, smallest, acceptances)),
         [(one["benchmark"], one["reason"]) for one in first["not_timed"]],
         [Acceptance(one["cell"], one["reason"], "the head") for one in first["proposed"]],
         first["proposal_error"],
@@ -62,7 +69,11 @@ def _read(file: Path) -> dict[str, Any]:
             missing = {*ALIKE, *NEEDED} - content.keys()
             if missing:
                 raise untrusted.Malformed(f"it has no {', '.join(sorted(missing))}")
-            _judged([_row(cell) for cell in content["cells"]], content["smallest"])  # all its numbers must allow that
+            if content["shard"] is not None:
+                shard = SHARD.fullmatch(content["shard"])
+                if not shard or int(shard[1]) > int(shard[2]):
+                    raise untrusted.Malformed(f"there is no shard {content['shard']!r}")
+            in_order(_judged([_row(cell) for cell in content["cells"]], content["smallest"]))  # all it holds must allow that
     except untrusted.Unreadable as error:
         raise Usage(f"no report of a gate: {error}") from None
     return content
@@ -90,18 +101,20 @@ def _row(cell: dict[str, Any]) -> Row:
     return Row(**{key: value for key, value in cell.items() if key != "again"})
 
 
-def _judged(rows: Sequence[Row], smallest: dict[str, float]) -> list[Row]:
+def _judged(rows: Sequence[Row], smallest: dict[str, float], acceptances: Sequence[Acceptance] = ()) -> list[Row]:
     """The rows with the verdicts and intervals of all of them judged together."""
     judged = {row.name: row for row in rows if row.verdict in judge.VERDICTS}
     kinds = ("first", "confirming")
     rounds = [{name: (row.values or row.log_ratios)[kind] for name, row in judged.items()} for kind in kinds]
     findings = judge.decide(rounds[0], rounds[1], smallest)
-    return [row if row.name not in findings else _again(row, findings[row.name]) for row in rows]
+    return [row if row.name not in findings else _again(row, findings[row.name], acceptances) for row in rows]
 
 
-def _again(row: Row, finding: judge.Finding) -> Row:
+def _again(row: Row, finding: judge.Finding, acceptances: Sequence[Acceptance]) -> Row:
     ratio, interval = change(finding)
-    accepted = row.accepted if finding.verdict == "regressed" else None
+    acceptance = accept.find(row.name, acceptances)
+    accepted = row.accepted or (str(acceptance) if acceptance else None)
+    accepted = accepted if finding.verdict == "regressed" else None
     return dataclasses.replace(row, verdict=finding.verdict, ratio=ratio, interval=interval, accepted=accepted)
 
 

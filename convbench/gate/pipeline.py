@@ -150,6 +150,8 @@ def _reports(
     head = built["head"]
     known = dataclasses.replace(empty, listed=suite.listed, environment=head.environment, failure=suite.failure)
     known = dataclasses.replace(known, smallest=suite.smallest)
+    if request.shard:
+        known = dataclasses.replace(known, settings={**known.settings, "all_cells": suite.every})
     known = dataclasses.replace(known, others=head.others, differences=head.differences)
     if difference:
         known = dataclasses.replace(known, identical=difference.is_none, ignored=difference.ignored)
@@ -183,7 +185,7 @@ def _reports(
 
 def merged(files: Sequence[Path], request: Request) -> Report:
     """The report of all shards; writes what is asked for. Raises Usage."""
-    found = merge.merge(files)
+    found = merge.merge(files, request.acceptances)
     _write(request, found)
     return found
 

@@ -22,7 +22,8 @@ from convbench.gate.failures import Reason
 from convbench.gate.workers import Lost, Sampled, TimedCell, Workers
 
 MAX_ROUNDS = 40  # rounds of a cell, whatever the time; then it stays undecided
-OPENING_SHARE = 1 / (judge.MIN_ROUNDS + 1)  # share of the time left for the first round, which limits the number of cells
+# Of the time left, for the first round of as many cells as that is enough for, should all of them have to be confirmed.
+OPENING_SHARE = 1 / (2 * judge.MIN_ROUNDS + 1)
 USUAL_ROUNDS = 15  # rounds of all cells in the time without a budget; half of them are hardly ever needed
 EXPECTED_ROUNDS = 1.5 * judge.MIN_ROUNDS  # rounds of all cells where hardly any has changed
 ESTIMATE_SHARE = 0.1  # share of a budget for the estimate

@@ -39,7 +39,11 @@ SAME = {
     "layout": ({"p/a.py": CODE}, {"p/a.py": CODE.replace("n + 1", "(n  +  1)")}),
     "records": (
         {"p/a.py": "", "p-1.dist-info/RECORD": "1", "p-1.dist-info/direct_url.json": "1"},
-        {"p/a.py": "", "p-2.dist-info/RECORD": "2", "p-2.dist-info/METADATA": "2"},
+        {"p/a.py": "", "p-2.dist-info/RECORD": "2"},
+    ),
+    "a description": (
+        {"p/a.py": "", "p-1.dist-info/METADATA": "Version: 1\n\nA package.\n"},
+        {"p/a.py": "", "p-1.dist-info/METADATA": "Version: 1\n\nMore.\n"},
     ),
 }
 
@@ -74,7 +78,7 @@ DIFFERENT = {
     "a constant": ({"p/a.py": CODE}, {"p/a.py": CODE.replace("3", "4")}, Kind.SOURCE, None),
     "a body": ({"p/a.py": CODE}, {"p/a.py": CODE.replace("n + 1", "n + 2")}, Kind.SOURCE, ["plain"]),
     "a new module": ({"p/b.py": ""}, {"p/b.py": "", "p/a.py": CODE}, Kind.SOURCE, None),
-    "data": ({"p/a.json": "1"}, {"p/a.json": "2"}, Kind.DATA, None),
+    "data": ({"p/a.json": "1", "p/b.py": ""}, {"p/a.json": "2", "p/b.py": ""}, Kind.DATA, None),
     "data that is gone": ({"p/a.json": "1", "p/b.py": ""}, {"p/b.py": ""}, Kind.DATA, None),
     "no ELF file": ({"p/a.abi3.so": "1"}, {"p/a.abi3.so": "2"}, Kind.SHARED_OBJECT, None),
     "no Python": ({"p/a.py": "print 1"}, {"p/a.py": "print 2"}, Kind.SOURCE, None),
@@ -89,6 +93,32 @@ def test_what_differs(compared, case):
     assert change.kind is kind
     assert (change.functions and [one.name for one in change.functions.head]) == functions
     assert change.package == "p"
+
+
+def test_a_version_is_read_by_what_opens_it(compared):
+    sides = [{"p/a.py": "", f"p-{version}.dist-info/METADATA": f"Version: {version}\n"} for version in (1, 2)]
+    (change,) = compared(*sides).changes
+    assert (change.name, change.package) == ("p.dist-info/METADATA", "p.dist-info")
+
+
+def test_data_outside_of_packages_belongs_to_none(compared):
+    (change,) = compared({"p/a.py": "", "data/a.h5": "1"}, {"p/a.py": "", "data/a.h5": "2"}).changes
+    assert (change.name, change.package) == ("data/a.h5", None)
+
+
+def test_libraries_and_data_of_environments_of_their_own_are_compared(compared, tmp_path, monkeypatch):
+    for side in COMMITS:
+        for name in ("share/p/model.bin", "lib/libopenblas.so.0", "lib/python3/not.so"):
+            file = tmp_path / side / "env" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(side)
+
+    def search_path(install):
+        return "3", "/usr", str(install.folder / "env"), [install.folder / "code"]
+
+    monkeypatch.setattr(builds, "_search_path", search_path)
+    found = compared({"p/a.py": ""}, {"p/a.py": ""})
+    assert [change.name for change in found.changes] == ["lib/libopenblas.so.0", "share/p/model.bin"]
 
 
 def test_a_path_of_its_own_is_no_difference_but_in_what_links_elsewhere(compared, tmp_path):

@@ -62,15 +62,15 @@ def python(tmp_path_factory):
 def why(tmp_path, python):
     """The difference that touches a benchmark, by the last word of its name."""
 
-    def ask(changed, *arguments, cell="*"):
+    def ask(changed, *arguments, cell="*", before=None, prefix="b.time_"):
         made = Sample(tmp_path / "project")
         files = {"benchmarks/b.py": SUITE, "sample/__init__.py": CODE, "sample/lazy.py": "", "sample/data.txt": ""}
-        base, head = made.commit(files), made.commit(changed)
+        base, head = made.commit(files | (before or {})), made.commit(changed)
         with built_by(python):
             done = inside(made.folder, "gate", base, head, "--why", cell, *arguments)
         assert done.returncode == 0, done.stdout + done.stderr
-        lines = [line.partition(": ") for line in done.stdout.splitlines() if line.startswith("b.time_")]
-        return {name.removeprefix("b.time_"): reason for name, _, reason in lines}
+        lines = [line.partition(": ") for line in done.stdout.splitlines() if line.startswith(prefix)]
+        return {name.removeprefix(prefix): reason for name, _, reason in lines}
 
     return ask
 
@@ -104,6 +104,95 @@ def test_a_module_touches_what_loads_it(why):
 )
 def test_what_touches_all(why, changed, reason):
     assert set(why(changed).values()) == {reason}
+
+
+FINDS = """
+import importlib.util, pkgutil
+import inspect
+import sample
+
+
+def checked(function):
+    inspect.signature(function)
+    return function
+
+
+@checked
+def api():
+    return 1
+
+
+def finds():
+    return importlib.util.find_spec("sample.more") is not None
+
+
+def lists():
+    return [module.name for module in pkgutil.iter_modules(sample.__path__)]
+
+
+def neither():
+    return 1
+"""
+
+
+def suite_of(*names):
+    benchmarks = (f"\n\ndef time_{name}():\n    found.{name}()\n\n\ntime_{name}.sample_time = 0.0002\n" for name in names)
+    return "from sample import found\n" + "".join(benchmarks)
+
+
+def test_a_file_that_is_new_touches_what_looks_for_it(why):
+    files = {"benchmarks/b.py": suite_of("finds", "lists", "neither"), "sample/found.py": FINDS}
+    assert why({"sample/more.py": ""}, before=files) == {
+        "finds": "sample/more.py differs, which it reads",
+        "lists": "sample/more.py is there on the head alone, and the files of its folder are listed",
+        "neither": "untouched",
+    }
+
+
+def test_code_that_is_read_while_the_suite_is_loaded_hides_no_other(why):
+    files = {"benchmarks/b.py": suite_of("api", "neither"), "sample/found.py": FINDS}
+    slower = FINDS.replace("def neither():\n    return 1", "def neither():\n    return 2")
+    found = why({"sample/found.py": slower}, before=files)
+    assert found == {"api": "untouched", "neither": "neither differs, in sample/found.py"}
+
+
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_file_that_is_a_link_is_loaded_all_the_same(tmp_path, linked):
+    """As some installers make them, into a cache of their own."""
+    made = Sample(tmp_path / "project")
+    made.commit({"benchmarks/b.py": SUITE})
+    for side, code in (("base", CODE), ("head", BODY)):
+        (package := tmp_path / side / "sample").mkdir(parents=True)
+        file = tmp_path / f"cache-{side}.py" if linked else package / "__init__.py"
+        file.write_text(code)
+        if linked:
+            (package / "__init__.py").symlink_to(file)
+    sides = str(tmp_path / "base"), str(tmp_path / "head")
+    done = inside(made.folder, "gate", "--installed", *sides, "--why", "b.time_plain")
+    assert done.stdout.splitlines()[-1] == f"b.time_plain: {PLAIN}", done.stdout + done.stderr
+
+
+VALUES = """
+import sample
+
+
+def track_plain():
+    return sample.plain()
+
+
+def track_other():
+    return sample.other()
+
+
+def peakmem_other():
+    return sample.other()
+"""
+
+
+def test_values_are_touched_by_what_runs_and_memory_by_what_is_loaded(why):
+    found = why({"sample/__init__.py": BODY}, before={"benchmarks/b.py": VALUES}, prefix="b.")
+    memory = "sample/__init__.py differs, which it loads into the memory that it measures"
+    assert found == {"track_plain": PLAIN, "track_other": "untouched", "peakmem_other": memory}
 
 
 def test_one_cell_is_asked_for(why):

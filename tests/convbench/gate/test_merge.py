@@ -76,8 +76,15 @@ REFUSED = {
     ),
     "another version": ([report("1/2", FEW[:1]), report("2/2", FEW[1:], version="9")], "version is '9'"),
     "a cell twice": ([report("1/2", FEW), report("2/2", FEW[:1])], "a cell is in several"),
-    "an older schema": ([report("1/1", FEW, schema=1)], "its schema is 1, and 3 is read here"),
+    "an older schema": ([report("1/1", FEW, schema=1)], "its schema is 1, and this version reads 3"),
     "no report": ([{}], "no report of a gate: "),
+    "no such shard": ([report("3/2", FEW)], "there is no shard '3/2'"),
+    "a billion shards": ([report("1/999999999", FEW)], "there is no shard"),
+    "no verdict": ([report("1/1", []) | {"cells": [report("1/1", FEW[:1])["cells"][0] | {"verdict": "x"}]}], "no report of"),
+    "cells that another machine lists": (
+        [report("1/2", FEW[:1], settings={"all_cells": "a"}), report("2/2", FEW[1:], settings={"all_cells": "b"})],
+        "settings is {'all_cells': 'b'}",
+    ),
     "a list": ([[]], "no report of a gate: "),
     "rounds that are no numbers": (
         [report("1/1", FEW[:1]) | {"cells": [report("1/1", FEW[:1])["cells"][0] | {"log_ratios": {"first": ["x"]}}]}],
