@@ -24,6 +24,16 @@ from asv.util import ProcessError, UserError
 QUIET = {"log.showSignature": "false", "core.fsmonitor": "false"}
 SETTINGS = {"safe.bareRepository": "explicit"} | QUIET
 OPTIONS = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
+# What `git rev-parse --local-env-vars` names, but for settings. Git exports these to hooks, where they would name the
+# repository of the hook in place of the one that a call is about.
+LOCAL = frozenset(
+    f"GIT_{name}"
+    for name in (
+        *("ALTERNATE_OBJECT_DIRECTORIES", "OBJECT_DIRECTORY", "DIR", "WORK_TREE", "IMPLICIT_WORK_TREE", "GRAFT_FILE"),
+        *("INDEX_FILE", "NO_REPLACE_OBJECTS", "REPLACE_REF_BASE", "PREFIX", "INTERNAL_SUPER_PREFIX", "SHALLOW_FILE"),
+        *("COMMON_DIR", "CONFIG"),
+    )
+)
 
 
 def run(folder: Path, *command: str, **variables: str) -> str:
@@ -44,8 +54,13 @@ def run(folder: Path, *command: str, **variables: str) -> str:
 
 def _call(folder: Path, *command: str, **variables: str) -> subprocess.CompletedProcess[str]:
     words = ["git", "-C", str(folder), *OPTIONS, *command]
-    env = os.environ | variables
+    env = _anywhere(os.environ) | variables
     return subprocess.run(words, capture_output=True, encoding="utf-8", errors="replace", check=False, env=env)
+
+
+def _anywhere(variables: Mapping[str, str]) -> dict[str, str]:
+    """Variables without those that name a repository."""
+    return {name: value for name, value in variables.items() if name not in LOCAL}
 
 
 def holds(folder: Path) -> bool:
@@ -103,11 +118,11 @@ def pull(folder: Path, repository: str, name: str) -> None:
 
 
 def environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """Variables for asv, so that its own calls of git start no program either.
+    """Variables for asv, so that its own calls of git start no program either, and find the repositories that it means.
 
     Not safe.bareRepository: asv finds its mirror of a remote repository, which is bare, and does not name it.
     """
-    known = {**variables}
+    known = _anywhere(variables)
     count = int(known.get("GIT_CONFIG_COUNT") or 0)
     for number, (name, value) in enumerate(QUIET.items(), count):
         known |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
@@ -146,7 +161,9 @@ def _bare(folder: Path) -> Path | None:
         return None
     words = ["git", "-C", str(folder), *(word for name, value in QUIET.items() for word in ("-c", f"{name}={value}"))]
     words += ["rev-parse", "--absolute-git-dir"]
-    found = subprocess.run(words, capture_output=True, encoding="utf-8", errors="replace", check=False).stdout.strip()
+    env = _anywhere(os.environ)
+    done = subprocess.run(words, capture_output=True, encoding="utf-8", errors="replace", check=False, env=env)
+    found = done.stdout.strip()
     return Path(found) if found and folder.resolve().is_relative_to(found) else None
 
 
@@ -159,4 +176,4 @@ class Repository(Git):
     def _run_git(self, args, cwd=True, **kwargs):
         is_mirror = cwd is True and not Path(self._path, ".git").exists()
         named = ["--git-dir", self._path] if is_mirror else []
-        return super()._run_git([*OPTIONS, *named, *args], cwd, **kwargs)
+        return super()._run_git([*OPTIONS, *named, *args], cwd, env=_anywhere(os.environ), **kwargs)

@@ -151,3 +151,23 @@ def test_a_bare_repository_outside_of_a_work_tree_is_read(tmp_path, monkeypatch)
     )
     monkeypatch.chdir(suite)
     assert commits.resolve(project.load(suite / "asv.conf.json"), "main", set) == [commit]
+
+
+def test_a_hooks_variables_name_no_repository(tmp_path, monkeypatch):
+    """git exports them to hooks, in a linked work tree GIT_DIR, too."""
+    made, other = (Sample(tmp_path / name) for name in ("project", "other"))
+    commit = made.commit({"n": "0"}, "first")
+    other.commit({"n": "1"}, "second")
+    monkeypatch.chdir(made.folder)
+    monkeypatch.setenv("GIT_DIR", str(other.folder / ".git"))
+    monkeypatch.setenv("GIT_WORK_TREE", str(other.folder))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
+    here = project.load(made.folder / "asv.conf.json")
+    assert here.commit() == commit
+    assert commits.resolve(here, "ALL", set) == [commit]
+    assert shell(made.folder, "git", "rev-parse", "HEAD", env=git.environment(os.environ)) == commit
+
+
+def test_gits_list_of_them_is_complete():
+    named = set(shell(".", "git", "rev-parse", "--local-env-vars").split())
+    assert named - git.LOCAL <= {"GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT"}
