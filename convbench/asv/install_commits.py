@@ -14,6 +14,9 @@ import re
 import shutil
 import sys
 import traceback
+import zipfile
+from collections.abc import Iterable
+from email.parser import BytesHeaderParser
 from pathlib import Path
 
 from asv import environment, repo
@@ -27,6 +30,7 @@ RECORDS = re.compile(r"\.(dist|egg)-info$")  # the notes of installers, which ar
 # By kind of environment, the program that asv calls for it.
 PROGRAMS = {"conda": "conda", "uv": "uv"}
 PACKAGES = {"rattler": "py-rattler"}  # by module, where a package is called otherwise
+REQUIREMENTS = ("Requires-Dist", "Requires-Python")
 
 
 def main(question: dict) -> None:
@@ -39,6 +43,7 @@ def main(question: dict) -> None:
     """
     outcome = Path(question["outcome"])
     conf = load(question["configuration"])
+    conf.build_cache_size = max(2, getattr(conf, "build_cache_size", 0) or 0)  # the wheels of both sides are needed
     log.enable(True)
     if not conf.environment_type and question["environments"]:  # asv asks the configuration, whatever was chosen
         conf.environment_type = question["environments"][0].partition(":")[0]
@@ -65,13 +70,17 @@ def main(question: dict) -> None:
         _share(source, checkout, Path(here._build_root))
         repository.checkout(str(checkout), commit)
         wheels[name] = _build(conf, here, repository, commit)
+    commands, is_shared = (conf.build_command, conf.install_command), all(wheels.values())
+    if is_shared and len(set(map(_requirements, wheels.values()))) > 1:
+        is_shared = False
+        shutil.rmtree(question["environments_dir"], ignore_errors=True)  # so that both are of today's packages
     for name, commit in question["commits"].items():
         outcome.write_text(json.dumps({"building": name}), encoding="utf-8")
-        if all(wheels.values()):
+        if is_shared:
             _unpack(conf, here, wheels[name], work / name / "code")
             if not _installed(work / name / "code"):
                 empty.append(name)
-        elif conf.install_command or conf.build_command:  # else the suite brings its code along
+        elif None in commands or any(commands):  # None are asv's own; without any, the suite brings its code along
             used[name] = _own(conf, question, name)
             _share(source, Path(used[name]._build_root))
             libraries, is_new = Path(used[name]._path, "lib"), used[name].installed_commit_hash != commit
@@ -164,6 +173,18 @@ def _installed(folder: Path) -> dict[str, int]:
     """The files below a folder that a process may load, and when they were changed."""
     found = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
     return {str(path): path.stat().st_ctime_ns for path in found if not any(map(RECORDS.search, path.parts))}
+
+
+def _requirements(wheels: Iterable[str]) -> frozenset[tuple[str, str]]:
+    """What wheels require beside themselves."""
+    found = set()
+    for wheel in wheels:
+        with zipfile.ZipFile(wheel) as archive:
+            for name in archive.namelist():
+                if name.endswith(".dist-info/METADATA"):
+                    headers = BytesHeaderParser().parsebytes(archive.read(name))
+                    found |= {(key, value) for key, value in headers.items() if key in REQUIREMENTS}
+    return frozenset(found)
 
 
 def _wheels(here, commit: str) -> list[str]:

@@ -6,11 +6,16 @@ import re
 import resource
 import subprocess
 import sys
+import zipfile
 
 import pytest
 from command_line import inside, settings
 from gate_commits import left_behind, report_of
 from gate_projects import BACKEND, Sample
+
+from convbench.asv import project
+from convbench.asv.install_commits import _requirements
+from convbench.gate import build, discover
 
 pytestmark = pytest.mark.first
 
@@ -154,3 +159,57 @@ def test_a_project_that_makes_no_wheel_is_installed_by_its_own_commands(tmp_path
         done = inside(made.folder, "gate", base, head, "--budget", "0.3", "--json", str(tmp_path / "a.json"))
         report = json.loads((tmp_path / "a.json").read_text())
         assert [cell["verdict"] for cell in report["cells"]] == ["regressed"] * 2, done.stdout + done.stderr
+
+
+def wheel(folder, name, version, code, more=""):
+    """Write a wheel of one module; its path."""
+    path, record = folder / f"{name}-{version}-py3-none-any.whl", f"{name}-{version}.dist-info"
+    folder.mkdir(exist_ok=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(f"{name}.py", code)
+        archive.writestr(
+            f"{record}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{more}\nRequires-Dist: no\n"
+        )
+        archive.writestr(f"{record}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{record}/RECORD", "")
+    return str(path)
+
+
+def test_what_a_wheel_requires_is_read(tmp_path):
+    one = wheel(tmp_path / "one", "sample", "1", "", "Requires-Python: >=3.9\nRequires-Dist: dep==1\nRequires-Dist: other\n")
+    two = wheel(tmp_path / "two", "sample", "2", "", "Requires-Dist: other\nRequires-Dist: dep==1\nRequires-Python: >=3.9\n")
+    assert _requirements([one]) == _requirements([two]) != frozenset()
+    assert _requirements([wheel(tmp_path, "sample", "1", "", "Requires-Dist: dep==2\n")]) != _requirements([one])
+
+
+@pytest.mark.slow
+def test_each_side_has_its_own_dependencies(tmp_path, package_index):
+    """The head changes nothing but the version that it requires."""
+    made = Sample(tmp_path / "project")
+    conf = json.loads((made.folder / "asv.conf.json").read_text())
+    packages = tmp_path / "packages"
+    conf["install_command"] = [f"in-dir={{env_dir}} python -m pip install --no-index --find-links {packages} {{wheel_file}}"]
+    for version in "12":
+        wheel(packages, "dependency", version, f"VERSION = {version}\n")
+    backends = [BACKEND.replace('1.0\\n"\n    tags', f'1.0\\nRequires-Dist: dependency=={one}\\n"\n    tags') for one in "12"]
+    files = {"asv.conf.json": json.dumps(conf), "benchmarks/b.py": SUITE, "sample/__init__.py": "from dependency import *"}
+    commits = {"base": made.commit({**files, "backend.py": backends[0]}), "head": made.commit({"backend.py": backends[1]})}
+    (work := made.folder / ".convbench").mkdir()
+    built = build.build(project.load(made.folder / "asv.conf.json"), commits, work)
+    asked = "import sample; print(sample.VERSION)"
+    said = [subprocess.run([one.python, "-c", asked], capture_output=True, text=True, check=True) for one in built.values()]
+    assert [one.stdout for one in said] == ["1\n", "2\n"]
+    assert [change.name for change in discover.differences(built, commits).changes] == ["dependency.py"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "left_out"), [(0, ("build_command", "install_command")), (1, ())], ids=str)
+def test_both_wheels_are_kept_however_few_the_configuration_allows(tmp_path, package_index, size, left_out):
+    made = Sample(tmp_path / "project")
+    conf = json.loads((made.folder / "asv.conf.json").read_text()) | {"build_cache_size": size}
+    conf = {key: value for key, value in conf.items() if key not in left_out}
+    files = {"asv.conf.json": json.dumps(conf), "benchmarks/b.py": SUITE, "sample/__init__.py": "a = 1"}
+    commits = {"base": made.commit(files), "head": made.commit({"sample/__init__.py": "a = 2"})}
+    (work := made.folder / ".convbench").mkdir()
+    built = build.build(project.load(made.folder / "asv.conf.json"), commits, work)
+    assert [(one.code / "sample" / "__init__.py").read_text() for one in built.values()] == ["a = 1", "a = 2"]
