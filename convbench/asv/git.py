@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -34,6 +35,8 @@ LOCAL = frozenset(
         *("COMMON_DIR", "CONFIG"),
     )
 )
+# A submodule in `git status --porcelain=v2`: whether there are changes inside, and its kind of file in HEAD, 0 for none.
+SUBMODULE = re.compile(r"1 .. S.(?P<inside>..) (?P<before>\d+) (?:\w+ ){4}(?P<path>.*)", re.DOTALL)
 
 
 def run(folder: Path, *command: str, **variables: str) -> str:
@@ -81,7 +84,8 @@ def snapshot(top: Path, left_out: Iterable[str]) -> str | None:
     """Make a commit of a work tree as it is, new files included, on top of HEAD; None if it holds what HEAD holds.
 
     left_out: paths from the top whose changes do not count. Neither the index nor a branch is touched, and the same tree on
-    the same HEAD is the same commit.
+    the same HEAD is the same commit. Raises ClickException for changes inside other repositories, of which a commit holds
+    only the commit.
     """
     index = Path(run(top, "rev-parse", "--path-format=absolute", "--git-path", "index"))
     role = {"NAME": "convbench", "EMAIL": "", "DATE": run(top, "show", "--no-patch", "--format=%cI", "HEAD")}
@@ -92,11 +96,35 @@ def snapshot(top: Path, left_out: Iterable[str]) -> str | None:
             shutil.copyfile(index, known["GIT_INDEX_FILE"])
         # git refuses an exclusion of files that it ignores.
         seen = [path for path in left_out if _call(top, "check-ignore", "--quiet", "--", path).returncode]
-        run(top, "add", "--all", "--", ":(top)", *(f":(top,exclude){path}" for path in seen), **known)
+        counted = (":(top)", *(f":(top,exclude){path}" for path in seen))
+        run(top, "add", "--all", "--", *counted, **known)
+        listed = ("status", "--porcelain=v2", "-z", "--no-renames", "--ignore-submodules=none", "--", *counted)
+        _require_whole(top, run(top, *listed, **known))
         tree = run(top, "write-tree", **known)
         if tree == run(top, "rev-parse", "HEAD^{tree}"):
             return None
         return run(top, "commit-tree", tree, "-p", "HEAD", "-m", "uncommitted changes", **known)
+
+
+def _require_whole(top: Path, status: str) -> None:
+    """Raise ClickException if a submodule has changes inside, or a repository is new and no submodule.
+
+    status: as git prints it in version 2 of its format, after all files were added.
+    """
+    named = _call(top, "config", "--file", str(top / ".gitmodules"), "--get-regexp", r"^submodule\..*\.path$").stdout
+    known = {line.partition(" ")[2] for line in named.splitlines()}
+    for found in filter(None, map(SUBMODULE.match, status.split("\0"))):
+        path = found["path"]
+        if found["inside"] != "..":
+            raise click.ClickException(
+                f"the submodule {path} has changes inside, which no commit of this repository can hold: commit and push"
+                " them there, or have git ignore them"
+            )
+        if found["before"] == "000000" and path not in known:
+            raise click.ClickException(
+                f"{path} is a repository of its own and no submodule, so its files cannot be measured: have git ignore it,"
+                " or make it a submodule"
+            )
 
 
 def share(source: Path, target: Path) -> None:

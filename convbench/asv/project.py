@@ -103,7 +103,7 @@ class Project:
     def snapshot(self) -> str | None:
         """A commit of the measured work tree with its changes, None without changes; asv's output is left out.
 
-        Raises ClickException if the repository is elsewhere.
+        Raises ClickException if the repository is elsewhere, and for changes in repositories inside of it.
         """
         if self.is_mirror:
             raise click.ClickException(f"the repository {self.conf.repo} is elsewhere, and has no work tree here")

@@ -7,6 +7,9 @@ from command_line import inside
 from gate_commits import CODE, SLOWER, built_by, commit_all
 from gate_projects import Sample
 
+from convbench.asv.project import load
+from convbench.gate import resolve
+
 CELL = ("--bench", r"Filled\.time_filled\(10, 'a'", "--budget", "0.3")
 
 
@@ -50,9 +53,9 @@ def test_changed_staged_and_new_files_are_measured_and_nothing_is_touched(projec
 @pytest.mark.parametrize(
     ("files", "said"),
     [
-        ({}, "nothing is uncommitted"),
-        ({"results/x.json": "{}", "html/index.html": ""}, "nothing is uncommitted"),
-        ({"sample/__init__.py": CODE}, "nothing is uncommitted"),
+        ({}, "there are no uncommitted changes"),
+        ({"results/x.json": "{}", "html/index.html": ""}, "there are no uncommitted changes"),
+        ({"sample/__init__.py": CODE}, "there are no uncommitted changes"),
     ],
 )
 def test_nothing_uncommitted(project, dirty, files, said):
@@ -73,3 +76,26 @@ def test_the_same_tree_is_the_same_commit(project, dirty):
     project.write({"sample/new.py": ""})
     first, second = (dirty("--bench", "nothing has this name")[1]["head"] for _ in range(2))
     assert first == second
+
+
+def test_changes_in_other_repositories_are_refused(tmp_path):
+    """A commit would have their commit alone."""
+    made, module = (Sample(tmp_path / name) for name in ("project", "module"))
+    module.commit({"code.py": ""})
+    made.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(module.folder), "library")
+    made.commit({"sample/__init__.py": ""})
+    found = load(made.folder / "asv.conf.json")
+
+    def refused(said):
+        with pytest.raises(resolve.Usage, match=said):
+            resolve.commits(found, None, None, dirty=True)
+
+    for name in ("code.py", "new.py"):
+        made.write({f"library/{name}": "changed = 1"})
+        refused("the submodule library has changes inside, .*: commit and push them there")
+        made.git("-C", "library", "stash", "--quiet", "--include-untracked")
+    made.write({"results/x.json": "{}", ".gitignore": ".convbench\n", "sample/__init__.py": "changed = 1"})
+    Sample(made.folder / "results" / "kept").commit({"x": ""})  # left out as all results are
+    assert resolve.commits(found, None, None, dirty=True)["base"] == found.commit()
+    Sample(made.folder / "nested").commit({"x": ""})
+    refused("nested is a repository of its own and no submodule, .*: have git ignore it")
