@@ -39,14 +39,15 @@ class Project:
 
     @property
     def source(self) -> Path:
-        """The repository that is measured: a folder of its work tree, or asv's mirror of one elsewhere."""
+        """The repository that is measured: a folder of its work tree, a bare one, or asv's mirror of one elsewhere."""
         local = self.root / self.conf.repo
         return local if local.is_dir() else self.root / self.conf.project
 
     @property
     def is_mirror(self) -> bool:
-        """Whether the repository is elsewhere, so that there is no work tree of it here."""
-        return not (self.root / self.conf.repo).is_dir()
+        """Whether the repository is elsewhere or bare, so that there is no work tree of it here."""
+        local = self.root / self.conf.repo
+        return not local.is_dir() or ((local / "HEAD").is_file() and (local / "objects").is_dir())
 
     @property
     def is_shallow(self) -> bool:
@@ -197,9 +198,11 @@ def find(configuration: Path | None = None) -> Project:
         return load(configuration.resolve())
     here = Path.cwd()
     for folder in (here, *here.parents):
-        for name in NAMES:
-            if (folder / name).is_file():
-                return load(folder / name)
+        beside = [name for name in NAMES if (folder / name).is_file()]
+        if len(beside) > 1:
+            raise Ambiguous(f"several asv configurations: {' and '.join(beside)} in {folder}; name one with --config")
+        if beside:
+            return load(folder / beside[0])
     # Not among all files: a virtual environment has asv's own template.
     tracked = [path for path in git.tracked(here, *(f":(top,glob)**/{name}" for name in NAMES)) if (here / path).is_file()]
     if not tracked:

@@ -117,6 +117,21 @@ def test_a_repository_elsewhere_is_cloned_and_asked(tmp_path):
     assert here.commit("main") == newest
 
 
+def test_a_bare_repository_is_asked_as_it_is(tmp_path):
+    there = Laid(tmp_path / "there")
+    git(tmp_path, "clone", "--quiet", "--bare", str(there.top), "project.git")
+    write(
+        tmp_path / "here" / "asv.conf.json",
+        json.dumps({"version": 1, "project": "sample", "repo": "../project.git", "branches": ["main"]}),
+    )
+    here = project.load(tmp_path / "here" / "asv.conf.json")
+    assert resolve.commits(here, None, "topic") == {"base": there.base, "head": there.head}
+    assert resolve.newest(here, None) == there.head
+    assert [one.subject for one in history.commits(here)] == ["fast", "slow"]
+    with pytest.raises(resolve.Usage, match="has no work tree here"):
+        resolve.commits(here, None, None, dirty=True)
+
+
 def test_subjects_of_commits_need_not_be_utf_8(tmp_path):
     laid = Laid(tmp_path / "top")
     calls = {"cwd": laid.top, "check": True, "capture_output": True}
@@ -242,5 +257,8 @@ def test_one_of_several_configurations_has_to_be_named(tmp_path, monkeypatch):
         assert done.returncode == 2
         said = sentence(done)
         assert said == "Error: several asv configurations: other/asv.conf.json, perf/asv.conf.json; name one with --config"
+    write(laid.folder / "asv.conf.jsonc", (laid.folder / "asv.conf.json").read_text())
+    said = sentence(inside(laid.folder, "gate"))
+    assert said.startswith("Error: several asv configurations: asv.conf.json and asv.conf.jsonc in ")
     done = inside(laid.top, "table", "--config", "perf/asv.conf.json")
     assert "no results yet in results/" in sentence(done)
