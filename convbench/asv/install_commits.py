@@ -92,8 +92,9 @@ def main(question: dict) -> None:
     known = {
         "python": {name: one.find_executable("python") for name, one in used.items()},
         "variables": {
-            name: {**one._global_env_vars, **one.env_vars, "ASV_COMMIT": question["commits"][name]}
-            | {"ASV_BUILD_DIR": str(work / name / "checkout") if one is here else one._build_root}
+            name: _variables(
+                conf, one, question["commits"][name], work / name / "checkout" if one is here else one._build_root
+            )
             for name, one in used.items()
         },
         "environment": here.name,
@@ -101,6 +102,14 @@ def main(question: dict) -> None:
         "empty": empty,
     }
     outcome.write_text(json.dumps(known), encoding="utf-8")
+
+
+def _variables(conf, one, commit: str, checkout: Path | str) -> dict[str, str]:
+    """What asv sets for the benchmarks of a commit; the environment has what it was for the last commit that was built."""
+    cache = one._cache.get_cache_dir(commit)
+    where = {"ASV_COMMIT": commit, "ASV_BUILD_DIR": str(Path(checkout, conf.repo_subdir or ""))}
+    known = {**one._global_env_vars, **one.env_vars, "ASV_BUILD_CACHE_DIR": cache, **where}
+    return {name: value for name, value in known.items() if value is not None}
 
 
 def _share(source: Path | None, *clones: Path) -> None:

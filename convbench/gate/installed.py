@@ -19,6 +19,7 @@ from convbench.gate.failures import Reason, Usage
 
 PROBE = Path(__file__).with_name("programs") / "probe.py"
 PROBE_TIMEOUT = 60.0  # seconds for an interpreter to list its packages
+NAME = "installed"  # of the environment
 SITES = ("site-packages", "dist-packages")
 
 
@@ -63,8 +64,9 @@ def ready(project: Project, paths: Mapping[str, str], work: Path, launch_method:
             (folder / "code").mkdir()
         python, found[side] = _evened(project, python, folder)
         own = {"ASV": "true", "ASV_PROJECT": project.name, "ASV_CONF_DIR": str(project.root)}
+        own |= {"ASV_ENV_NAME": NAME, "ASV_ENV_TYPE": "existing"}
         spawns = (launch_method or project.conf.launch_method) == "spawn"
-        built[side] = Built(folder, str(python), own, project.benchmarks, project.benchmarks, "installed", spawns)
+        built[side] = Built(folder, str(python), own, project.benchmarks, project.benchmarks, NAME, spawns)
     _require_two(found, project.source.resolve())
     differences = tuple(_differences(found))
     return {side: dataclasses.replace(one, differences=differences) for side, one in built.items()}

@@ -11,7 +11,7 @@ import zipfile
 import pytest
 from command_line import inside, settings
 from gate_commits import left_behind, report_of
-from gate_projects import BACKEND, Sample
+from gate_projects import BACKEND, PYPROJECT, Sample
 
 from convbench.asv import project
 from convbench.asv.install_commits import _requirements
@@ -203,13 +203,18 @@ def test_each_side_has_its_own_dependencies(tmp_path, package_index):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("size", "left_out"), [(0, ("build_command", "install_command")), (1, ())], ids=str)
-def test_both_wheels_are_kept_however_few_the_configuration_allows(tmp_path, package_index, size, left_out):
+@pytest.mark.parametrize(("size", "left_out", "folder"), [(0, ("build_command", "install_command"), "."), (1, (), "python")])
+def test_both_wheels_are_kept_however_few_the_configuration_allows(tmp_path, package_index, size, left_out, folder):
     made = Sample(tmp_path / "project")
-    conf = json.loads((made.folder / "asv.conf.json").read_text()) | {"build_cache_size": size}
+    conf = json.loads((made.folder / "asv.conf.json").read_text()) | {"build_cache_size": size, "repo_subdir": folder}
     conf = {key: value for key, value in conf.items() if key not in left_out}
-    files = {"asv.conf.json": json.dumps(conf), "benchmarks/b.py": SUITE, "sample/__init__.py": "a = 1"}
-    commits = {"base": made.commit(files), "head": made.commit({"sample/__init__.py": "a = 2"})}
+    files = {"backend.py": BACKEND, "pyproject.toml": PYPROJECT, "sample/__init__.py": "a = 1"}
+    files = {f"{folder}/{name}": text for name, text in files.items()}
+    base = made.commit({"asv.conf.json": json.dumps(conf), "benchmarks/b.py": SUITE, **files})
+    commits = {"base": base, "head": made.commit({f"{folder}/sample/__init__.py": "a = 2"})}
     (work := made.folder / ".convbench").mkdir()
     built = build.build(project.load(made.folder / "asv.conf.json"), commits, work)
     assert [(one.code / "sample" / "__init__.py").read_text() for one in built.values()] == ["a = 1", "a = 2"]
+    for side, one in built.items():
+        assert one.variables["ASV_BUILD_CACHE_DIR"].endswith(commits[side])
+        assert one.variables["ASV_BUILD_DIR"] == str(work / side / "checkout" / folder)

@@ -113,6 +113,7 @@ def test_paths_are_as_long_on_both_sides(tmp_path, project, active):
         )
         found = []
         for one in built.values():
+            assert one.variables.keys() == {f"ASV{name}" for name in ("", "_PROJECT", "_CONF_DIR", "_ENV_NAME", "_ENV_TYPE")}
             code = "import sample, sys; print(sys.executable, sys.prefix, sample.__file__)"
             env = {"PYTHONPATH": str(one.code)}
             found.append(subprocess.run([one.python, "-c", code], env=env, check=True, capture_output=True, text=True).stdout)
