@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,7 +103,7 @@ def build(project: Project, commits: dict[str, str], work: Path, wanted: Wanted 
         raise caused_by(side, f"the {side} does not build: {reason} (full log: {os.path.relpath(log)})")
     for side in answer["empty"]:
         raise NothingInstalled(f"the {side} installs nothing: its installation contains no file of a package")
-    suites = {side: project.in_checkout(project.benchmarks, work / side / "checkout") for side in commits}
+    suites = find_suites(project, work, commits)
     return {
         side: Built(
             *(work / side, answer["python"][side], answer["variables"][side], suites["head"], suites[side]),
@@ -112,3 +113,10 @@ def build(project: Project, commits: dict[str, str], work: Path, wanted: Wanted 
         )
         for side in commits
     }
+
+
+def find_suites(project: Project, work: Path, sides: Iterable[str]) -> dict[str, Path]:
+    """By side, the suite in its checkout; where the head has none, for all sides the one beside the configuration."""
+    found = {side: project.in_checkout(project.benchmarks, work / side / "checkout") for side in sides}
+    beside = project.benchmarks
+    return dict.fromkeys(found, beside) if beside.is_dir() and not found["head"].is_dir() else found

@@ -161,7 +161,8 @@ def _reports(
         return
     root = project.root
     if request.kind is not Kind.INSTALLED:
-        root = project.in_checkout(root, built["head"].folder / "checkout")
+        there = project.in_checkout(root, head.folder / "checkout")
+        root = there if there.is_dir() else root
     accepted = resolve.acceptances(root, named)
     known = dataclasses.replace(known, proposed=accepted.proposed, proposal_error=accepted.proposal_error)
     acceptances = [*request.acceptances, *accepted.counted]
@@ -210,6 +211,9 @@ def prepare(
     else:
         with progress.told(console, "building"):
             built = build.build(project, sides, work, request.wanted)
+        if built["head"].suite != project.in_checkout(project.benchmarks, built["head"].folder / "checkout"):
+            told = f"the head has no {project.conf.benchmark_dir}: the one beside {project.file.name} measures both sides"
+            console.print(told, highlight=False)
     with progress.told(console, "listing the benchmarks") as update:
         suite = discover.discover(built, work, request.selection, project.conf, request.shard)
         if request.every:

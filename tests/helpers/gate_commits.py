@@ -309,7 +309,7 @@ def stand_in(python, project, commits, work, wanted):
         tree = subprocess.run(["git", "-C", project.source, "archive", commit], check=True, capture_output=True).stdout
         subprocess.run(["tar", "--extract", "--directory", checkout], input=tree, check=True)
         shutil.copytree(checkout / "sample", work / side / "code" / "sample")
-    suites = {side: project.in_checkout(project.benchmarks, work / side / "checkout") for side in commits}
+    suites = build.find_suites(project, work, commits)
     return {
         side: build.Built(
             work / side,

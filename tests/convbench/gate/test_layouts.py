@@ -83,6 +83,23 @@ def test_a_suite_in_a_repository_of_its_own(tmp_path, python):
     assert "sample/__init__.py has uncommitted changes" in sentence(inside(suite, "gate"))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["ignored", "a repository"])
+def test_a_suite_that_the_head_does_not_have(tmp_path, python, kind):
+    laid = Laid(tmp_path / "top", "perf")
+    git(laid.top, "rm", "--quiet", "-r", "--cached", "perf")
+    write(laid.top / ".gitignore", ".convbench\n.asv\nperf\n")
+    commit(laid.top, "without a suite")
+    if kind == "a repository":
+        git(laid.folder, "init", "--quiet")
+        commit(laid.folder, "a suite")
+    with built_by(python):
+        done = inside(laid.folder, "gate", laid.base, "HEAD", *BUDGET)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "regressed  suite.time_work" in done.stdout
+    assert "the head has no benchmarks: the one beside asv.conf.json measures both sides\n" in done.stdout
+
+
 @pytest.mark.proof
 def test_a_package_in_a_folder_of_the_repository(tmp_path, package_index):
     made = Sample(tmp_path / "project")
