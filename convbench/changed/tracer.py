@@ -216,7 +216,7 @@ class Script:
 
     def ask(self):
         yield {"warm": True}
-        if not self.calls or self.eye.decided or "seconds" not in self.outcome:
+        if not self.calls or self.eye.decided or self.outcome.get("single", True):
             return
         sample_time, wall = self.request["sample_time"], max(1e-9, self.outcome["wall"])
         units = math.ceil(BLOCK_SHARE * sample_time / max(1e-9, self.outcome["seconds"]))

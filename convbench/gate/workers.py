@@ -252,7 +252,9 @@ class Workers:
                     waiting.discard(side)
                 if "value" in answer:
                     found.measured[side] = [answer["value"] + abs(answer["value"]) * (slower if side == "head" else 0.0)]
-        if len(ready) == 2 and once:
+        if len(ready) == 2 and all(answer["single"] for answer in ready.values()):
+            _take(ready, found)
+        elif len(ready) == 2 and once:
             units, count, wall = _plan(cell, ready)
             found.planned = 2 * units * count * wall
         elif len(ready) == 2:
@@ -334,6 +336,14 @@ def _plan(cell: TimedCell, ready: Mapping[str, dict[str, Any]]) -> tuple[int, in
     wall = max(1e-9, *(answer["wall"] for answer in ready.values()))
     units = max(1, min(units, int(max(2 * cell.sample_time, 0.02) / wall)))
     return units, max(MIN_BLOCKS, min(MAX_BLOCKS, int(LONG_SECONDS / (2 * units * wall)))), wall
+
+
+def _take(ready: Mapping[str, dict[str, Any]], found: Sampled) -> None:
+    """Take the first calls as the round's only ones."""
+    for side, answer in ready.items():
+        found.measured[side] = [answer["seconds"]]
+        if not answer["seconds"]:
+            found.failed[side] = Reason("its timer returned 0 seconds for its only call")
 
 
 def _notes(answer: dict[str, Any], cores: int) -> list[str]:

@@ -262,11 +262,12 @@ def _cell(suite, channel, request):
         given.extend(params)
         return run(*params)
 
-    def sampled(timer, warmup_time=0.0, number=0, **_more):
+    def sampled(timer, warmup_time=0.0, number=0, max_repeat=0, **_more):
         warm = WARMUP_SECONDS if benchmark.warmup_time < 0 else warmup_time
         _await_turn(channel)
         block = Block(timer, number, request["slower"])
-        _sample(channel, block, warm, lambda: _answer(benchmark, timer, given), request["shared"])
+        single = (number, max_repeat, warm) == (1, 1, 0)  # asv calls it once in a process, too
+        _sample(channel, block, warm, single, lambda: _answer(benchmark, timer, given), request["shared"])
         raise End
 
     is_timed = hasattr(benchmark, "benchmark_timing")
@@ -318,15 +319,15 @@ class Block:
         return seconds
 
 
-def _sample(channel, block, warm, answer, shared):
-    """Warm up, say how long a unit takes, then time blocks as asked for. shared: whether other cells use its folder."""
+def _sample(channel, block, warm, single, answer, shared):
+    """Warm up (single: by one call), say how long a unit takes, then time blocks as asked for. shared: what its folder is."""
     units, start, calls = 1, time.perf_counter(), 0
     while True:
         before = time.perf_counter()
         seconds = block(units)
         wall = time.perf_counter() - before
         calls += units
-        if time.perf_counter() - start >= warm and calls > 1 and seconds > 0:
+        if single or (time.perf_counter() - start >= warm and calls > 1 and seconds > 0):
             break
         if not seconds and wall > MAX_STANDING_SECONDS:
             raise ValueError(f"its timer does not advance: 0 seconds for {calls * max(1, block.number)} calls")
@@ -334,7 +335,8 @@ def _sample(channel, block, warm, answer, shared):
         more = 10 * units if not seconds else min(10 * units, int(warm / 2 / max(wall / units, 1e-9)))
         units = 1 if calls == 1 else max(units + 1, more)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-    channel.send(ready=True, seconds=seconds / units, wall=wall / units, threads=_threads(), cores=cores, shared=shared)
+    facts = {"single": single, "threads": _threads(), "cores": cores, "shared": shared}
+    channel.send(ready=True, seconds=seconds / units, wall=wall / units, **facts)
     for request in channel:
         if "units" in request:
             channel.send(seconds=block(request["units"]) / request["units"] / max(1, block.number))

@@ -97,6 +97,13 @@ def test_a_module_touches_what_loads_it(why):
     assert found == STARTS | {"late": lazy} | dict.fromkeys(("plain", "other", "source", "read", "code"), "untouched")
 
 
+def test_what_asv_calls_once_in_a_process_is_called_once(why):
+    """Another call would fail."""
+    once = "import os\nimport sample\n\n\ndef time_once():\n    os.mkdir('once')\n    sample.other()\n\n\n"
+    once += "time_once.number = time_once.repeat = 1\ntime_once.warmup_time = 0\n"
+    assert why({"sample/__init__.py": BODY, "benchmarks/b.py": once}) == {"once": "untouched"}
+
+
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [

@@ -176,6 +176,44 @@ def test_a_suite_that_starts_threads_is_loaded_for_each_cell(gate):
     assert "each cell loads the suite anew, since loading it starts threads" in said
 
 
+ONCE = """
+import os
+import numpy as np
+import sample
+
+
+class Once:
+    number = repeat = 1
+    warmup_time = 0
+
+    def time_lazy(self):
+        sample.lazy()
+
+    def time_mkdir(self):
+        os.mkdir("once")
+        sample.spin(2000)
+        return np.ones(3)
+
+
+Once.time_mkdir.repeat = (1, 1, 10.0)
+"""
+LAZY = "import functools\n\n\n@functools.lru_cache\ndef lazy():\n    spin({})\n"
+
+
+@pytest.mark.parametrize("launch_method", ["forkserver", pytest.param("spawn", marks=pytest.mark.proof)])
+def test_what_asv_calls_once_in_a_process_is_called_once_in_a_round(gate, launch_method):
+    report, said = gate(LAZY.format(2000), LAZY.format(6000), ONCE, launch_method=launch_method)
+    assert verdicts(report) == {"b.Once.time_lazy": "regressed", "b.Once.time_mkdir": "same"}, said
+    assert "answers are not compared" not in said
+
+
+def test_a_clock_that_shows_nothing_of_the_only_call_is_named(gate):
+    clock = "\n\nOnce.timer = staticmethod(lambda: 1.0)\n"
+    report, _ = gate(LAZY.format(2000), LAZY.format(2000), ONCE + clock)
+    assert set(verdicts(report).values()) == {"not measured"}
+    assert "its timer returned 0 seconds for its only call" in report["cells"][0]["reason"]
+
+
 WHERE = """
 import os
 import numpy as np
