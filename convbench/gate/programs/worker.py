@@ -6,8 +6,8 @@ Runs in the measured environment as a program of its own, with the standard libr
     python worker.py cache SUITE NAME           run the setup_cache of a benchmark in the current folder
     python worker.py serve SUITE IN OUT CORES START SEED METHOD
                                               answer requests, a line of JSON each, on two pipes
-    python worker.py one SUITE IN OUT CORES START SEED REQUEST
-                                              answer one request, and what belongs to it, on these pipes
+    python worker.py one SUITE IN OUT CORES START SEED METHOD
+                                              answer the request on standard input, for which an argument may be too short
 
 As in asv, each cell has a process and a folder of its own: "serve" has loaded the suite and forks or, where METHOD is spawn
 or its own threads would be lost, starts "one" for each.
@@ -66,17 +66,17 @@ def main(verb, suite, *rest):
     update_sys_path(suite)
     if verb in ("list", "cache"):
         sys.exit({"list": _list, "cache": _cache}[verb](suite, *rest))
-    incoming, outgoing, cores, start, seed, last = rest
+    incoming, outgoing, cores, start, seed, method = rest
     _kept = _place_memory(int(seed))
     _die_with_parent()
     with os.fdopen(int(incoming)) as requests, os.fdopen(int(outgoing), "w") as answers:
         channel = Channel(requests, answers)
         if verb == "one":
             _pin(cores.split(","))
-            _answer_one(suite, channel, json.loads(last))
+            _answer_one(suite, channel, json.load(sys.stdin))
             sys.exit(ANSWERED)
-        spawned = ["one", suite, *rest[:-1]]
-        if last != "spawn":
+        spawned = [sys.executable, __file__, "one", suite, *rest]
+        if method != "spawn":
             sys.argv.append("run_server")  # a suite may load for asv's server what its cells need
             # The two workers import at the same time, each on one core of its own, and are measured on the same.
             _pin([start])
@@ -165,7 +165,7 @@ class End(BaseException):
 
 
 def _serve(suite, channel, spawned):
-    """Have a process answer each request. spawned: the arguments of one that loads the suite anew, none to fork."""
+    """Have a process answer each request. spawned: the command of one that loads the suite anew, none to fork."""
     gc.freeze()  # or the first collection in each fork copies all that the suite has loaded
     channel.send(started=True, spawned=bool(spawned))
     for number, request in enumerate(channel):
@@ -176,8 +176,7 @@ def _serve(suite, channel, spawned):
             os.ftruncate(2, 0)  # what the last benchmark printed
         request["folder"], request["shared"] = _own_folder(Path(request["folder"]))
         if spawned:
-            command = [sys.executable, __file__, *spawned, json.dumps(request)]
-            status = subprocess.run(command, pass_fds=channel.descriptors).returncode
+            status = subprocess.run(spawned, input=json.dumps(request), text=True, pass_fds=channel.descriptors).returncode
         else:
             status = _fork(suite, channel, request)
         if not request["shared"]:

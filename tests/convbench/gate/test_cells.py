@@ -169,6 +169,12 @@ def test_no_benchmark_sees_what_another_has_left(gate, launch_method):
     assert set(found.values()) == {"same"}
 
 
+def test_a_parameter_may_be_longer_than_an_argument_of_a_program(gate):
+    suite = "import sample\n\n\nclass Long:\n    params = ['x' * 200_000]\n    sample_time = 0.002\n\n"
+    report, _ = gate("", "", suite + "    def time_it(self, text):\n        sample.spin(100)\n", launch_method="spawn")
+    assert set(verdicts(report).values()) == {"same"}
+
+
 def test_a_suite_that_starts_threads_is_loaded_for_each_cell(gate):
     thread = "import threading, time\nthreading.Thread(target=time.sleep, args=(3600,), daemon=True).start()\n"
     report, said = gate("", "", thread + "import sample\n\n\ndef time_it():\n    sample.spin(100)\n")
