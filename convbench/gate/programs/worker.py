@@ -281,9 +281,9 @@ def _cell(suite, channel, request):
         if not is_timed:
             _await_turn(channel)
             value = benchmark.do_run()
-            if not isinstance(value, numbers.Real) or not math.isfinite(value):
+            if not isinstance(value, numbers.Real) or math.isinf(value):
                 raise ValueError(f"its value is not a finite number: {value!r:.200}")
-            return {"value": float(value)}
+            return {"skipped": "its value is NaN"} if math.isnan(value) else {"value": float(value)}
         benchmark.do_run()
     except SkipNotImplemented as skip:
         return {"skipped": str(skip) or "the suite skips it"}

@@ -63,6 +63,10 @@ def track_nan():
     return sample.NAN
 
 
+def track_nan_on_both():
+    return float("nan")
+
+
 def track_infinite():
     return float("inf")
 
@@ -114,6 +118,7 @@ def test_values_have_verdicts(gated):
         "track_tolerated": "same",
         "track_drawn": "ambiguous",
         "track_nan": "broken",
+        "track_nan_on_both": "skipped",
         "track_infinite": "not measured",
         "track_words": "not measured",
         "Skipped.track_it": "skipped",
@@ -125,7 +130,8 @@ def test_values_have_verdicts(gated):
     assert size["values"] == {kind: [[1000, 1020]] * judge.MIN_ROUNDS for kind in ("first", "confirming")}
     assert memory["after"] - memory["before"] == pytest.approx(4 << 20, rel=0.2)
     assert found["track_faults"]["ratio"] is None
-    assert found["track_nan"]["reason"].endswith("its value is not a finite number: nan")
+    assert found["track_nan"]["reason"].endswith("it is skipped, and on the base it is not: its value is NaN")
+    assert found["track_nan_on_both"]["reason"] == "its value is NaN (on both sides)"
     assert re.search(r"^regressed +b\.track_size +1000 files +1020 files +1\.020 ", said, re.MULTILINE)
     assert re.search(r"^regressed +b\.peakmem_array .* MiB .* MiB ", said, re.MULTILINE)
 
