@@ -93,13 +93,14 @@ class Sampled:
 
 
 def environment(built: Built, cores: int, seed: int) -> dict[str, str]:
-    """The environment of a worker: its own code and Numba cache in front, as many threads as cores."""
+    """The environment of a worker: its own code, programs and Numba cache in front, as many threads as cores."""
     mine = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     mine |= {f"{pool}_NUM_THREADS": str(cores) for pool in POOLS}
     # Left to itself, glibc moves these with every large piece that is freed, and whether a call's output is faulted in
     # page by page then depends on what ran before it: the same call took 0.2 ms in one process and 2 ms in the next.
     mine |= {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(2**31 - 1)}
     mine |= built.variables
+    mine["PATH"] = os.pathsep.join((str(Path(built.python).parent), mine.get("PATH", os.defpath)))
     # Both workers of a round order their sets and dictionaries alike; the next round orders them differently.
     mine |= {"PYTHONPATH": str(built.code), "PYTHONHASHSEED": str(seed), "NUMBA_CACHE_DIR": str(built.numba_cache)}
     return mine

@@ -15,6 +15,8 @@ from convbench.gate import judge, report
 
 SUITE = """
 import os
+import shutil
+import sys
 
 import numpy as np
 import sample
@@ -41,6 +43,10 @@ track_size.unit = "files"
 
 def track_same():
     return 7
+
+
+def track_programs():
+    return shutil.which("python") == sys.executable
 
 
 def track_loss():
@@ -113,6 +119,7 @@ def test_values_have_verdicts(gated):
         "mem_list": "regressed",
         "track_size": "regressed",
         "track_same": "same",
+        "track_programs": "same",
         "track_loss": "improved",
         "track_faults": "regressed",
         "track_tolerated": "same",
@@ -129,6 +136,7 @@ def test_values_have_verdicts(gated):
     assert (size["before"], size["after"], size["unit"], size["ratio"]) == (1000, 1020, "files", 1.02)
     assert size["values"] == {kind: [[1000, 1020]] * judge.MIN_ROUNDS for kind in ("first", "confirming")}
     assert memory["after"] - memory["before"] == pytest.approx(4 << 20, rel=0.2)
+    assert found["track_programs"]["before"] == 1  # as in asv, `python` is the environment's own
     assert found["track_faults"]["ratio"] is None
     assert found["track_nan"]["reason"].endswith("it is skipped, and on the base it is not: its value is NaN")
     assert found["track_nan_on_both"]["reason"] == "its value is NaN (on both sides)"
