@@ -92,7 +92,7 @@ def discover(
     cells: list[TimedCell] = []
     listed = [(name, "is gone: only the suite of the base has it") for name in sorted(own_names - known.keys())]
     for name, found in _by_benchmark(known, {"base": base.benchmarks, "head": head.benchmarks}, work, conf):
-        selected = [cell for cell in found if (cell.benchmark, cell.params) in wanted]
+        selected = [cell for cell in found if wanted & {(name, cell.spelled(side)) for side in SIDES}]
         if selected and (reason := _untimed(known[name], name in base.benchmarks)):
             listed.append((name, reason))
         else:
@@ -159,16 +159,34 @@ def _by_benchmark(
     homes = {key: f"cache{i}" if key else SHARED_FOLDER for i, key in enumerate(keys)}
     for name, benchmark in known.items():
         places: dict[tuple[str, ...], dict[str, int]] = {}
-        for side in reversed(SIDES):  # in the order of the head, and then what the base alone has
-            for place, params in enumerate(itertools.product(*sides[side].get(name, benchmark)["params"])):
+        base, head = (sides[side].get(name, benchmark)["params"] for side in SIDES)
+        pairs = itertools.zip_longest(base, head[: len(base)], fillvalue=())
+        renamed = [[_named_by_head(value, own, others) for value in own] for own, others in pairs]
+        for side, values in (("head", head), ("base", renamed)):  # in the order of the head, then what the base alone has
+            for place, params in enumerate(itertools.product(*values)):
                 places.setdefault(params, {})[side] = place
+        in_base = dict(zip(itertools.product(*renamed), itertools.product(*base), strict=True))
         home = work / homes[benchmark.get("setup_cache_key")]
         timeout = float(benchmark.get("timeout") or conf.default_benchmark_timeout)
-        yield name, [_cell(benchmark, params, place, home, timeout) for params, place in places.items()]
+        yield name, [_cell(benchmark, params, in_base.get(params), place, home, timeout) for params, place in places.items()]
+
+
+def _named_by_head(value: str, base: Sequence[str], head: Sequence[str]) -> str:
+    """The head's name of a base's parameter: asv_runner names the first of equal ones `x (0)`, but a single one `x`."""
+    single = value.removesuffix(" (0)")
+    first, second = f"{single} (0)", f"{single} (1)"
+    alone, several, other = (base, head, first) if value == single else (head, base, single)
+    becomes = single in alone and first not in alone and single not in several and first in several and second in several
+    return other if becomes else value
 
 
 def _cell(
-    benchmark: dict[str, Any], params: tuple[str, ...], places: dict[str, int], home: Path, timeout: float
+    benchmark: dict[str, Any],
+    params: tuple[str, ...],
+    base_params: tuple[str, ...] | None,
+    places: dict[str, int],
+    home: Path,
+    timeout: float,
 ) -> TimedCell:
     named = dict(zip(benchmark["param_names"], params, strict=False))
     return TimedCell(
@@ -180,6 +198,7 @@ def _cell(
         _cores(plain(named.get("threads", "1")).strip("'")),
         home,
         None if benchmark["timed"] else str(benchmark.get("unit") or "unit"),
+        base_params,
     )
 
 
@@ -309,8 +328,8 @@ def narrowed(
 
 
 def _request(cell: TimedCell, side: str) -> trace.Request:
-    folder = cell.folder(side)
-    return trace.Request(cell.name, cell.id(side), cell.params, cell.places[side], folder, cell.sample_time, cell.timeout)
+    how = cell.folder(side), cell.sample_time, cell.timeout
+    return trace.Request(cell.name, cell.id(side), cell.spelled(side), cell.places[side], *how)
 
 
 def _of(

@@ -45,7 +45,7 @@ class TimedCell:
     places: by side, the number of the combination among that side's own, by which asv_runner addresses it. Parameters may
     come from the code that is measured: what one side alone has, has a place there alone. timeout: seconds for any answer.
     cores: how many it runs on. home: the name of a folder on each side, of which it runs in a copy: that of its setup_cache,
-    if it has one. value_unit: of the value that it returns, None where it is timed.
+    if it has one. value_unit: of the value that it returns, None where it is timed. base_params: if the base has it.
     """
 
     benchmark: str
@@ -56,6 +56,7 @@ class TimedCell:
     cores: int
     home: Path
     value_unit: str | None = None
+    base_params: tuple[str, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -65,6 +66,10 @@ class TimedCell:
     def id(self, side: str) -> str:
         """The cell's name for asv_runner on a side."""
         return f"{self.benchmark}-{self.places[side]}" if self.params else self.benchmark
+
+    def spelled(self, side: str) -> tuple[str, ...]:
+        """Its parameters as they are listed on a side."""
+        return (side == "base" and self.base_params) or self.params
 
     def folder(self, side: str) -> Path:
         """The folder in which it runs on a side."""
@@ -237,7 +242,7 @@ class Workers:
         for side in order:  # both prepare at the same time, and on the same cores; nothing is timed yet
             self.running[side].tell(
                 id=cell.id(side),
-                params=cell.params,
+                params=cell.spelled(side),
                 place=cell.places[side],
                 folder=str(cell.folder(side)),
                 slower=slower if side == "head" else 0.0,

@@ -102,6 +102,22 @@ def test_parameters_that_show_an_address_are_matched_without_it(gate):
     }, said
 
 
+@pytest.mark.parametrize("more", [(), ("--bench", r"Held.time_it\(K\(\)\)")], ids=str)
+def test_the_first_of_several_alike_was_alone_before(gate, more):
+    """asv_runner numbers equal parameters where there are several."""
+    kind = "\n\nclass K:\n    def __init__(self, n):\n        self.n = n\n\n"
+    kind += "    def __repr__(self):\n        return 'K()'\n\n\n"
+    report, said = gate(
+        kind + "KS = [K(100)]",
+        kind + "KS = [K(300), K(100)]",
+        "import sample\n\n\nclass Held:\n    params = sample.KS\n    sample_time = 0.002\n\n"
+        "    def time_it(self, k):\n        sample.spin(k.n)\n",
+        *more,
+    )
+    new = {} if more else {"K() (1)": "new"}
+    assert verdicts(report) == {"K() (0)": "regressed", **new}, said
+
+
 def test_parameters_that_change_with_the_process_are_not_timed_under_another_name(gate, monkeypatch):
     """The two lists agree, but the worker prepares other parameters."""
     report, _ = gate(
