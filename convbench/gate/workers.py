@@ -25,7 +25,9 @@ from convbench.gate.failures import Reason
 
 PROGRAM = Path(__file__).with_name("programs") / "worker.py"
 SPAWNED = "each cell loads the suite anew, since loading it starts threads, which a fork would lose"
+THREADED = "it computes in threads of its own, all of them on one core"
 SHARED = "all cells share what setup_cache left, since a copy for each would be large"
+APART_SHARE = 0.1  # of a block's time, in threads of a benchmark's own, from which on that is told
 START_TIMEOUT = 600.0  # seconds for a worker to import its suite, which may create data on import
 # Many short blocks rather than few long ones: the nearer two blocks lie in time, the more of the noise they share.
 MAX_BLOCKS = 15  # of a worker, cell and round
@@ -353,8 +355,10 @@ def _take(ready: Mapping[str, dict[str, Any]], found: Sampled) -> None:
 
 
 def _notes(answer: dict[str, Any], cores: int) -> list[str]:
-    """Notes on a worker whose threads differ from those requested."""
+    """Notes on a worker whose threads differ from those requested, or lie on one core."""
     notes = [f"{pool} has {n} threads on {cores} cores" for pool, n in answer["threads"].items() if n != cores]
     if answer["cores"] not in (None, cores):
         notes.append(f"it changed its own CPU affinity to {answer['cores']} cores")
+    if cores == 1 and answer["apart"] > APART_SHARE * answer["wall"]:
+        notes.append(THREADED)
     return notes + [SHARED] * answer["shared"]

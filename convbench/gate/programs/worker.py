@@ -133,8 +133,7 @@ def _list(suite, file):
     for benchmark in disc_benchmarks(suite, ignore_import_errors=True):
         simple = {k: v for k, v in vars(benchmark).items() if isinstance(v, (str, int, float, list, dict, bool))}
         found.append(simple | {"timed": hasattr(benchmark, "benchmark_timing")})
-    with Path(file).open("w") as output:
-        json.dump({"benchmarks": found, "failed": failed}, output, skipkeys=True, default=repr)
+    Path(file).write_text(json.dumps({"benchmarks": found, "failed": failed}, skipkeys=True, default=repr))
 
 
 def _cache(suite, name):
@@ -322,7 +321,7 @@ def _sample(channel, block, warm, single, answer, shared):
     """Warm up (single: by one call), say how long a unit takes, then time blocks as asked for. shared: what its folder is."""
     units, start, calls = 1, time.perf_counter(), 0
     while True:
-        before = time.perf_counter()
+        before, apart = time.perf_counter(), time.thread_time() - time.process_time()
         seconds = block(units)
         wall = time.perf_counter() - before
         calls += units
@@ -334,7 +333,8 @@ def _sample(channel, block, warm, single, answer, shared):
         more = 10 * units if not seconds else min(10 * units, int(warm / 2 / max(wall / units, 1e-9)))
         units = 1 if calls == 1 else max(units + 1, more)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
-    facts = {"single": single, "threads": _threads(), "cores": cores, "shared": shared}
+    apart += time.process_time() - time.thread_time()  # CPU seconds of other threads in the last block
+    facts = {"single": single, "threads": _threads(), "apart": apart / units, "cores": cores, "shared": shared}
     channel.send(ready=True, seconds=seconds / units, wall=wall / units, **facts)
     for request in channel:
         if "units" in request:

@@ -236,6 +236,18 @@ def test_a_clock_that_shows_nothing_of_the_only_call_is_named(gate):
     assert "its timer returned 0 seconds for its only call" in report["cells"][0]["reason"]
 
 
+def test_threads_of_a_benchmark_on_one_core_are_told(gate):
+    suite = "from concurrent.futures import ThreadPoolExecutor\nimport sample\n\n\ndef time_alone():\n    sample.spin(1000)\n"
+    suite += (
+        "\n\ndef time_threads():\n    with ThreadPoolExecutor(2) as pool:\n        list(pool.map(sample.spin, [500, 500]))\n"
+    )
+    report, said = gate("", "", suite, "--budget", "0.3")
+    assert {cell["benchmark"]: cell["notes"] for cell in report["cells"]} == {
+        "b.time_alone": [],
+        "b.time_threads": ["it computes in threads of its own, all of them on one core"],
+    }, said
+
+
 WHERE = """
 import os
 import numpy as np
