@@ -78,7 +78,9 @@ def test_stopped(sample, started, tmp_path, number):
 def test_stopped_before_the_first_round_has_ended(sample, started, tmp_path):
     """The report lists the cells."""
     file, out, pair = tmp_path / "report.json", tmp_path / "out", [sample.commits[name] for name in ("base", "twin")]
-    process = started(lambda: "cells, about" in out.read_text(), *pair, "--bench", "Unsteady|time_plain", "--json", file)
+    process = started(
+        lambda: "cells, about" in out.read_text(), *pair, "--bench", "Unsteady|time_plain", "--budget", "10", "--json", file
+    )
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 4
     report = valid(json.loads(file.read_text()))
