@@ -22,6 +22,8 @@ help:
 	@echo "make gate-proof  measure the accuracy and cost of convbench gate on this machine: an hour; resumes where it stopped"
 	@echo "make test        install and run the tests: six minutes"
 	@echo "make test-all  run these and the slow tests, as .ci/run does: 15 minutes"
+	@echo "make test-together  those of them that run several files at a time"
+	@echo "make test-alone  those that have the machine for themselves"
 	@echo "make proofs   run the proofs, which take minutes each"
 	@echo "make fuzz        test damaged files and odd convolutions for MINUTES=10 from SEED=0 on, kernels under sanitizers"
 	@echo "make profiled    compile the kernels for profilers, into an environment of its own: docs/profile.md says how to use it"
@@ -182,7 +184,8 @@ links: docs
 	$(BIN)/linkchecker --check-extern --ignore-url OWNER --no-warnings --no-status build/site/index.html
 
 # Several files at a time, one more than there are cores since many wait for processes, but for what compares times. What was changed in a Cython file is compiled before, once.
-TOGETHER = $(BIN)/python -m pytest --numprocesses $$(($$(nproc) + 1)) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# Tests of make itself begin without what another make has passed on.
+TOGETHER = env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL $(BIN)/python -m pytest --numprocesses $$(($$(nproc) + 1)) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 test: $(VENV)/installed
 	$(BIN)/python -c "import impls"
 	$(TOGETHER) -m "not proof and not slow and not alone"

@@ -280,7 +280,7 @@ def test_wrap_takes_a_decorated_function():
     mine = wrap("mine.echo", conv2d)
     assert (mine.name, mine.operation, mine.device, mine.family) == ("mine.echo", "conv2d", "cpu", "windows")
     assert (mine.summary, mine.arrays, mine.limits) == ("what it was given", "numpy", {})
-    assert mine.function.__doc__ == mine.unchecked.__doc__ == "Give back."
+    assert mine.function.__doc__ == mine.unchecked.__doc__ == "Return the input."
     assert mine.unchecked(1, "two") == (1, "two")  # as it is called, without a check
     # The arguments arrive checked and in one form.
     image, weight, bias, *settings = mine(X, W, padding="same", stride=[1, 1])

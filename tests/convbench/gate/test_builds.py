@@ -182,7 +182,7 @@ def test_what_a_wheel_requires_is_read(tmp_path):
     assert _requirements([wheel(tmp_path, "sample", "1", "", "Requires-Dist: dep==2\n")]) != _requirements([one])
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_each_side_has_its_own_dependencies(tmp_path, package_index):
     """The head changes nothing but the version that it requires."""
     made = Sample(tmp_path / "project")
@@ -216,7 +216,10 @@ def build_sdist(sdist_directory, config_settings=None):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("size", "left_out", "folder"), [(0, ("build_command", "install_command"), "."), (1, (), "python")])
+@pytest.mark.parametrize(
+    ("size", "left_out", "folder"),
+    [pytest.param(0, ("build_command", "install_command"), ".", marks=pytest.mark.proof), (1, (), "python")],
+)
 def test_both_wheels_are_kept_however_few_the_configuration_allows(tmp_path, package_index, size, left_out, folder):
     made = Sample(tmp_path / "project")
     conf = json.loads((made.folder / "asv.conf.json").read_text()) | {"build_cache_size": size, "repo_subdir": folder}
