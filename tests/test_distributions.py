@@ -144,7 +144,6 @@ def test_the_tool_judges_a_project_that_is_not_ours(tool, tmp_path):
 
 
 @pytest.mark.proof
-@pytest.mark.proof
 def test_the_tool_reads_our_results(tool, tmp_path):
     for command, shown in (("table", "conv2d.ImageSize"), ("history", "commits with results")):
         done = tool.run("convbench", command, "--machine", "amd-epyc-2cores", cwd=ROOT)
