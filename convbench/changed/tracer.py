@@ -6,8 +6,8 @@
 QUESTION is a file of JSON: {"answers": a file that gets a line of JSON for each process, "roots": folders of the side's own,
 "marks": {path: [[line, column]] of its plain functions that differ}, "whole": [path of other files that differ],
 "data": [package that has data that differs], "alone": {folder: [name of a file that one side alone has there]}, and for
-cells "requests": as worker.py takes them, "spawn": whether each loads the suite anew, "calls": whether as many calls are made
-as in a round of a gate, else the first two}.
+cells "spawn": whether each loads the suite anew, "requests": as worker.py takes them, each with "round": whether as many
+calls are made as in a round of a gate, else the first two}.
 
 The functions of "marks" are compiled with a call at their start that notes that they ran. No profiler is needed for that: it
 costs nothing where nothing differs, and no benchmark, thread or generator escapes it.
@@ -23,6 +23,7 @@ import contextlib
 import importlib
 import importlib.machinery
 import importlib.util
+import inspect
 import json
 import math
 import os
@@ -54,6 +55,7 @@ class Eye:
         self.data = set(question["data"])
         self.watched = self.marks.keys() | set(map(os.path.realpath, question["whole"]))
         self.alone = {os.path.realpath(folder): names for folder, names in question["alone"].items()}
+        self.mapped: set = set()
         self.loaded: set = set()
         self.packages: set = set()
         self.ran: set = set()
@@ -170,8 +172,9 @@ class Eye:
         """Note shared objects and children that this process has."""
         with self.itself():
             with Path("/proc/self/maps").open() as maps:
-                for line in maps:
-                    self.load(line.split(None, 5)[5].strip() if "/" in line else None)
+                for path in {line.split(None, 5)[5].strip() for line in maps if "/" in line} - self.mapped:
+                    self.mapped.add(path)
+                    self.load(path)
             left = []
             for children in Path("/proc/self/task").glob("*/children"):
                 with contextlib.suppress(OSError):  # a thread that has ended meanwhile
@@ -203,8 +206,8 @@ class Eye:
 class Script:
     """In place of a gate's channel: asks for as many calls as a gate does in a round, while they can change anything."""
 
-    def __init__(self, eye, request, calls):
-        self.eye, self.request, self.calls = eye, request, calls
+    def __init__(self, eye, request):
+        self.eye, self.request = eye, request
         self.outcome = {}
         self.requests = self.ask()
 
@@ -216,7 +219,7 @@ class Script:
 
     def ask(self):
         yield {"warm": True}
-        if not self.calls or self.eye.decided or self.outcome.get("single", True):
+        if not self.request["round"] or self.eye.decided or self.outcome.get("single", True):
             return
         sample_time, wall = self.request["sample_time"], max(1e-9, self.outcome["wall"])
         units = math.ceil(BLOCK_SHARE * sample_time / max(1e-9, self.outcome["seconds"]))
@@ -259,6 +262,7 @@ def _serve(worker, suite, question, eye, command):
     if not spawn:
         sys.argv.append("run_server")  # a suite may load for asv's server what its cells need
         list(worker._modules(Path(suite).name, {}))
+        inspect.getsource(main)  # compiles patterns that each fork needs for its benchmark's source
         spawn = worker._running_threads() > 0
         eye.look()
         if not spawn and eye.decided:  # so every cell is measured
@@ -287,7 +291,7 @@ def _wait(child, seconds):
 
 def _trace(worker, suite, question, eye, request):
     folder, shared = worker._own_folder(Path(request["folder"]))
-    script = Script(eye, request, question["calls"])
+    script = Script(eye, request)
     worker._answer_one(suite, script, {**request, "folder": folder, "shared": shared})
     eye.look()
     _answer(question, eye, name=request["name"], **script.outcome)

@@ -165,6 +165,7 @@ class End(BaseException):
 
 def _serve(suite, channel, spawned):
     """Have a process answer each request. spawned: the command of one that loads the suite anew, none to fork."""
+    inspect.getsource(_serve)  # compiles the patterns with which asv_runner reads a benchmark's source, or each fork does
     gc.freeze()  # or the first collection in each fork copies all that the suite has loaded
     channel.send(started=True, spawned=bool(spawned))
     for number, request in enumerate(channel):
@@ -203,9 +204,7 @@ def _own_folder(home):
     """A new folder beside a cell's home with a copy of what lies there, and whether it is the home itself, for its size."""
     if sum(path.lstat().st_size for path in home.rglob("*")) > MAX_COPIED_BYTES:
         return str(home), True
-    own = tempfile.mkdtemp(dir=home.parent)
-    shutil.copytree(home, own, symlinks=True, dirs_exist_ok=True)
-    return own, False
+    return shutil.copytree(home, tempfile.mkdtemp(dir=home.parent), symlinks=True, dirs_exist_ok=True), False
 
 
 def _running_threads():
