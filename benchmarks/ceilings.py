@@ -10,7 +10,7 @@ class Ceilings:
 
     params = (list(limits.LIMITS), list(threads.COUNTS))
     param_names = ("ceiling", "threads")
-    version = "2"
+    version = "3"
 
     def setup(self, ceiling, count):
         self.cell = limits.prepare(ceiling, threads.resolve(count))

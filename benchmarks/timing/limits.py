@@ -19,6 +19,8 @@ from benchmarks.timing.prepared_cell import PreparedCell
 
 KIB, MIB = 1 << 10, 1 << 20
 PAGE = 1024  # float32 elements in a page of memory: a copy is checked at one of each page
+LANE_BYTES, VECTOR_BYTES = 4096, 64  # of the values of multiply-adds, which stay in the L1 cache, and of one vector of them
+CHAIN, UNROLLED = 8, 8  # multiply-adds that depend on one another, and how many of these are computed side by side
 
 Loops = tuple[
     list[Callable[[int], Any]], np.ndarray, np.ndarray
@@ -102,34 +104,85 @@ def _copies(numba: Any, what: dict[str, Any], count: int) -> Loops:
 
 
 def _multiply_adds(numba: Any, what: dict[str, Any], count: int) -> Loops:
-    @numba.njit(nogil=True, fastmath={"contract"})
-    def chain(values, factor, steps):
-        # Eight dependent multiply-adds an element, thousands of independent elements in the L1 cache: the out-of-order
-        # window holds enough of them to keep every unit busy, and a load and a store are shared by eight. Longer chains
-        # were slower (16: 0.86 of the rate, 32: 0.59).
-        for _ in range(steps):
-            for i in range(len(values)):
-                x = values[i]
-                x = x * factor + factor
-                x = x * factor + factor
-                x = x * factor + factor
-                x = x * factor + factor
-                x = x * factor + factor
-                x = x * factor + factor
-                x = x * factor + factor
-                x = x * factor + factor
-                values[i] = x
-
-    elements = 4096 // np.dtype(what["dtype"]).itemsize
-    steps = what["flops"] // (16 * elements)
+    size = np.dtype(what["dtype"]).itemsize
+    elements = LANE_BYTES // size
+    steps = what["flops"] // (2 * CHAIN * elements)
+    chain = _compile(_chain({4: "float", 8: "double"}[size], VECTOR_BYTES // size, LANE_BYTES // VECTOR_BYTES))
     # One half is the factor's fixed point, x/2 + 1/2 = x at 1: values stay exact and can be checked.
-    lanes = [np.ones(elements, what["dtype"]) for _ in range(count)]
-    half = lanes[0].dtype.type(0.5)
+    lanes = [_aligned(elements, what["dtype"], 1) for _ in range(count)]
+    half = _aligned(VECTOR_BYTES // size, what["dtype"], 0.5)
 
     def loop(lane: np.ndarray) -> Callable[[int], Any]:
-        return lambda rounds: chain(lane, half, steps * rounds)
+        return lambda rounds: chain(lane.ctypes.data, half.ctypes.data, steps * rounds)
 
     return [loop(lane) for lane in lanes], lanes[-1], np.ones_like(lanes[-1])
+
+
+def _aligned(elements: int, dtype: str, value: float) -> np.ndarray:
+    """An array of one value that begins at a whole vector."""
+    size = elements * np.dtype(dtype).itemsize
+    memory = np.zeros(size + VECTOR_BYTES, np.uint8)
+    start = -memory.ctypes.data % VECTOR_BYTES
+    array = memory[start : start + size].view(dtype)
+    array[:] = value
+    return array
+
+
+def _chain(kind: str, width: int, vectors: int) -> str:
+    """A function of LLVM's language: (values, factor, rounds), CHAIN dependent multiply-adds to each value in each round.
+
+    UNROLLED vectors side by side keep every unit busy; a load and a store are shared by CHAIN. Vectors are as wide as any
+    processor has them, and are split where it has narrower ones. Compiled from a loop of Python, they would be half as wide
+    as AVX-512's, since LLVM prefers those for code of which it does not know whether wide ones pay.
+    """
+    vector, side = f"<{width} x {kind}>", range(UNROLLED)
+    body = [f"%i{u} = add i64 %i, {u}\n%at{u} = getelementptr {vector}, {vector}* %values, i64 %i{u}" for u in side]
+    body += [f"%x{u}.0 = load {vector}, {vector}* %at{u}" for u in side]
+    for step in range(CHAIN):
+        body += [f"%p{u}.{step} = fmul contract {vector} %x{u}.{step}, %factor" for u in side]
+        body += [f"%x{u}.{step + 1} = fadd contract {vector} %p{u}.{step}, %factor" for u in side]
+    body += [f"store {vector} %x{u}.{CHAIN}, {vector}* %at{u}" for u in side]
+    lines = "\n".join(body)
+    return f"""
+        define void @chain({vector}* %values, {vector}* %half, i64 %rounds) {{
+        start:
+            %factor = load {vector}, {vector}* %half
+            br label %round
+        round:
+            %r = phi i64 [0, %start], [%r.next, %last]
+            br label %inside
+        inside:
+            %i = phi i64 [0, %round], [%i.next, %inside]
+            {lines}
+            %i.next = add i64 %i, {UNROLLED}
+            %more = icmp ult i64 %i.next, {vectors}
+            br i1 %more, label %inside, label %last
+        last:
+            %r.next = add i64 %r, 1
+            %again = icmp ult i64 %r.next, %rounds
+            br i1 %again, label %round, label %end
+        end:
+            ret void
+        }}"""
+
+
+def _compile(code: str) -> Callable[[int, int, int], None]:
+    """The function `chain` of LLVM's language, compiled for this processor; the interpreter lock is not held."""
+    from llvmlite import binding as llvm  # Numba's own compiler
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    host = {"cpu": llvm.get_host_cpu_name(), "features": llvm.get_host_cpu_features().flatten()}
+    machine = llvm.Target.from_default_triple().create_target_machine(**host, opt=3)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(code), machine)
+    engine.finalize_object()
+    address = engine.get_function_address("chain")
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)(address)
+
+    def chain(values: int, half: int, rounds: int, _engine: Any = engine) -> None:  # it owns the code
+        function(values, half, rounds)
+
+    return chain
 
 
 def _fresh_copy(size: int, count: int) -> PreparedCell:
