@@ -60,44 +60,21 @@ static ptrdiff_t NAME(halves_of)(ptrdiff_t outputs)
 #endif
 }
 
-/* `rows` rows of `columns` pixels of `halves` half vectors of output channels, all sums in registers. input: what the first tap of the
-   first pixel sees; pixels lie `stride` elements apart, rows `jump`. Summed are `runs` runs of `length` taps, `step` taps from one to the
-   next. The first `outputs` channels are stored, `far` elements apart, in each the pixels side by side. With `sides` the first tap of the
-   first pixel sees column `column` of an image that is `width` wide, and what the first and the last MAX_EDGE_OUTPUTS pixels see beyond it is left
-   out. begun: the sums that are gone on with, or NULL where these begin with the bias. kept: where they are kept to be gone on with,
-   or NULL where they are stored. Both (pixels, width_of(outputs)). */
-INLINE void NAME(pixels)(const int sides, const int halves, const int rows, const int columns, const ptrdiff_t stride, ptrdiff_t jump,
-                         const REAL *input, ptrdiff_t column, ptrdiff_t width, const Tap *taps, ptrdiff_t runs, ptrdiff_t length,
-                         ptrdiff_t step, const REAL *packed, const REAL *bias, REAL *output, ptrdiff_t outputs, ptrdiff_t far,
-                         const REAL *begun, REAL *kept)
+/* Sums of pixels: their vectors of output channels and, in half, what is left. */
+typedef struct {
+    V vectors[MAX_BLOCK_VECTORS > 2 ? 2 * PRODUCT_ROWS : PRODUCT_ROWS][MAX_BLOCK_VECTORS];
+#ifdef H
+    H half[PRODUCT_ROWS];
+#endif
+} NAME(Sums);
+
+/* Add the taps of pixels(), whose arguments these are. With `sides` what the first and the last MAX_EDGE_OUTPUTS pixels see beyond the
+   image is left out. */
+INLINE void NAME(add_taps)(NAME(Sums) *sums, const int sides, const int halves, const int rows, const int columns, const ptrdiff_t stride,
+                           ptrdiff_t jump, const REAL *input, ptrdiff_t column, ptrdiff_t width, const Tap *taps, ptrdiff_t runs,
+                           ptrdiff_t length, ptrdiff_t step, const REAL *packed)
 {
     const int count = rows * columns, whole = halves / 2, wide = whole > 2 ? 3 * LANES : PAIR; /* vectors, and channels packed */
-    V sums[MAX_BLOCK_VECTORS > 2 ? 2 * PRODUCT_ROWS : PRODUCT_ROWS][MAX_BLOCK_VECTORS];
-    const V low = NAME(load_some)(bias, 0, outputs), high = NAME(load_some)(bias + LANES, 0, outputs - LANES);
-    _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
-    {
-        if (whole > 0)
-            sums[t][0] = low;
-        if (whole > 1)
-            sums[t][1] = high;
-        if (whole > 2)
-            sums[t][2] = NAME(load_some)(bias + PAIR, 0, outputs - PAIR);
-    }
-#ifdef H
-    H rest[PRODUCT_ROWS]; /* of half a vector */
-    _Pragma("GCC unroll 16") for (int t = 0; t < count; t++) if (halves % 2 > 0)
-        rest[t] = HALF_OF(whole > 0 ? high : low);
-#endif
-    if (begun != NULL)
-        _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
-        {
-            _Pragma("GCC unroll 3") for (int i = 0; i < whole; i++)
-                sums[t][i] = NAME(load)(begun + t * wide + i * LANES);
-#ifdef H
-            if (halves % 2 > 0)
-                rest[t] = (H)*(const NAME(loose_half) *)(begun + t * wide + whole * LANES);
-#endif
-        }
     for (ptrdiff_t run = 0; run < runs; run++, taps += step, packed += step * wide) {
         const REAL *factors = packed;
         for (const Tap *tap = taps, *after = taps + length; tap < after; tap += TAPS_PER_ITERATION) {
@@ -126,27 +103,83 @@ INLINE void NAME(pixels)(const int sides, const int halves, const int rows, cons
                         continue; /* a branch, since it is always taken at the same taps: selecting zeros instead takes longer */
                     const REAL pixel = seen[t / columns * jump + t % columns * stride];
                     if (whole > 0)
-                        sums[t][0] += NAME(splat)(pixel) * first;
+                        sums->vectors[t][0] += NAME(splat)(pixel) * first;
                     if (whole > 1)
-                        sums[t][1] += NAME(splat)(pixel) * second;
+                        sums->vectors[t][1] += NAME(splat)(pixel) * second;
                     if (whole > 2)
-                        sums[t][2] += NAME(splat)(pixel) * third;
+                        sums->vectors[t][2] += NAME(splat)(pixel) * third;
 #ifdef H
                     if (halves % 2 > 0)
-                        rest[t] += (whole > 0 ? HALF_OF(NAME(splat)(pixel)) : pixel - (H){0}) * half;
+                        sums->half[t] += (whole > 0 ? HALF_OF(NAME(splat)(pixel)) : pixel - (H){0}) * half;
 #endif
                 }
             }
         }
     }
+}
+
+/* `rows` rows of `columns` pixels of `halves` half vectors of output channels, all sums in registers. input: what the first tap of the
+   first pixel sees; pixels lie `stride` elements apart, rows `jump`. Summed are `runs` runs of `length` taps, `step` taps from one to the
+   next. The first `outputs` channels are stored, `far` elements apart, in each the pixels side by side. With `sides`, of one row, some pixels
+   see what is beyond the image: the first tap of the first one sees column `column` of `width`. begun: the sums that are gone on with,
+   or NULL where these begin with the bias. kept: where they are kept to be gone on with, or NULL where they are stored. Both (pixels,
+   width_of(outputs)). Strides and sides have loops of their own and share the rest, whose transposes would take longest to compile. */
+INLINE void NAME(pixels)(const int halves, const int rows, const int columns, int sides, ptrdiff_t stride, ptrdiff_t jump,
+                         const REAL *input, ptrdiff_t column, ptrdiff_t width, const Tap *taps, ptrdiff_t runs, ptrdiff_t length,
+                         ptrdiff_t step, const REAL *packed, const REAL *bias, REAL *output, ptrdiff_t outputs, ptrdiff_t far,
+                         const REAL *begun, REAL *kept)
+{
+    const int count = rows * columns, whole = halves / 2, wide = whole > 2 ? 3 * LANES : PAIR; /* vectors, and channels packed */
+    NAME(Sums) sums;
+    const V low = NAME(load_some)(bias, 0, outputs), high = NAME(load_some)(bias + LANES, 0, outputs - LANES);
+    _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
+    {
+        if (whole > 0)
+            sums.vectors[t][0] = low;
+        if (whole > 1)
+            sums.vectors[t][1] = high;
+        if (whole > 2)
+            sums.vectors[t][2] = NAME(load_some)(bias + PAIR, 0, outputs - PAIR);
+    }
+#ifdef H
+    _Pragma("GCC unroll 16") for (int t = 0; t < count; t++) if (halves % 2 > 0)
+        sums.half[t] = HALF_OF(whole > 0 ? high : low);
+#endif
+    if (begun != NULL)
+        _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
+        {
+            _Pragma("GCC unroll 3") for (int i = 0; i < whole; i++)
+                sums.vectors[t][i] = NAME(load)(begun + t * wide + i * LANES);
+#ifdef H
+            if (halves % 2 > 0)
+                sums.half[t] = (H)*(const NAME(loose_half) *)(begun + t * wide + whole * LANES);
+#endif
+        }
+#define ADD_TAPS(sides, stride)                                                                                        \
+    NAME(add_taps)                                                                                                     \
+    (&sums, sides, halves, rows, columns, stride, jump, input, column, width, taps, runs, length, step, packed)
+    if (sides && rows == 1) {
+        if (stride == 1)
+            ADD_TAPS(1, 1);
+        else if (stride == 2)
+            ADD_TAPS(1, 2);
+        else
+            ADD_TAPS(1, stride);
+    } else if (stride == 1)
+        ADD_TAPS(0, 1);
+    else if (stride == 2)
+        ADD_TAPS(0, 2);
+    else
+        ADD_TAPS(0, stride);
+#undef ADD_TAPS
     if (kept != NULL) {
         _Pragma("GCC unroll 16") for (int t = 0; t < count; t++)
         {
             _Pragma("GCC unroll 3") for (int i = 0; i < whole; i++)
-                NAME(store)(kept + t * wide + i * LANES, sums[t][i]);
+                NAME(store)(kept + t * wide + i * LANES, sums.vectors[t][i]);
 #ifdef H
             if (halves % 2 > 0)
-                *(NAME(loose_half) *)(kept + t * wide + whole * LANES) = (NAME(loose_half))rest[t];
+                *(NAME(loose_half) *)(kept + t * wide + whole * LANES) = (NAME(loose_half))sums.half[t];
 #endif
         }
         return;
@@ -159,10 +192,10 @@ INLINE void NAME(pixels)(const int sides, const int halves, const int rows, cons
             {
 #ifdef H
                 if (vector == whole)
-                    block[i] = at + i < count ? WIDENED(rest[at + i]) : (V){0};
+                    block[i] = at + i < count ? WIDENED(sums.half[at + i]) : (V){0};
                 else
 #endif
-                    block[i] = at + i < count ? sums[at + i][vector] : (V){0};
+                    block[i] = at + i < count ? sums.vectors[at + i][vector] : (V){0};
             }
             NAME(transpose)(block);
             _Pragma("GCC unroll 16") for (int k = 0; k < LANES; k++) if (vector * LANES + k < outputs)
@@ -170,30 +203,15 @@ INLINE void NAME(pixels)(const int sides, const int halves, const int rows, cons
         }
 }
 
-#define PIXELS_ARGUMENTS                                                                                                      \
-    ptrdiff_t stride, ptrdiff_t jump, const REAL *input, ptrdiff_t column, ptrdiff_t width, const Tap *taps, ptrdiff_t runs,  \
-        ptrdiff_t length, ptrdiff_t step, const REAL *packed, const REAL *bias, REAL *output, ptrdiff_t outputs,              \
-        ptrdiff_t far, const REAL *begun, REAL *kept
-#define PIXELS_PARAMETERS jump, input, column, width, taps, runs, length, step, packed, bias, output, outputs, far, begun, kept
-#define PIXELS(halves, rows, columns)                                                                                  \
-    static void NAME(pixels_##halves##_##rows##_##columns)(PIXELS_ARGUMENTS)                                           \
-    {                                                                                                                  \
-        if (stride == 1)                                                                                               \
-            NAME(pixels)(0, halves, rows, columns, 1, PIXELS_PARAMETERS);                                              \
-        else if (stride == 2)                                                                                          \
-            NAME(pixels)(0, halves, rows, columns, 2, PIXELS_PARAMETERS);                                              \
-        else                                                                                                           \
-            NAME(pixels)(0, halves, rows, columns, stride, PIXELS_PARAMETERS);                                         \
-    }
-#define SIDES(halves, rows, columns)                                                                                   \
-    static void NAME(pixels_##halves##_sides_##columns)(PIXELS_ARGUMENTS)                                              \
-    {                                                                                                                  \
-        if (stride == 1)                                                                                               \
-            NAME(pixels)(1, halves, 1, columns, 1, PIXELS_PARAMETERS);                                                 \
-        else if (stride == 2)                                                                                          \
-            NAME(pixels)(1, halves, 1, columns, 2, PIXELS_PARAMETERS);                                                 \
-        else                                                                                                           \
-            NAME(pixels)(1, halves, 1, columns, stride, PIXELS_PARAMETERS);                                            \
+#define PIXELS_ARGUMENTS                                                                                                   \
+    int sides, ptrdiff_t stride, ptrdiff_t jump, const REAL *input, ptrdiff_t column, ptrdiff_t width, const Tap *taps,    \
+        ptrdiff_t runs, ptrdiff_t length, ptrdiff_t step, const REAL *packed, const REAL *bias, REAL *output,              \
+        ptrdiff_t outputs, ptrdiff_t far, const REAL *begun, REAL *kept
+#define PIXELS(halves, rows, columns)                                                                                      \
+    static void NAME(pixels_##halves##_##rows##_##columns)(PIXELS_ARGUMENTS)                                               \
+    {                                                                                                                      \
+        NAME(pixels)(halves, rows, columns, sides, stride, jump, input, column, width, taps, runs, length, step, packed,   \
+                     bias, output, outputs, far, begun, kept);                                                             \
     }
 #define UP_TO_3(f, halves, rows) f(halves, rows, 1) f(halves, rows, 2) f(halves, rows, 3)
 #define UP_TO_6(f, halves, rows) UP_TO_3(f, halves, rows) f(halves, rows, 4) f(halves, rows, 5) f(halves, rows, 6)
@@ -214,8 +232,8 @@ INLINE void NAME(pixels)(const int sides, const int halves, const int rows, cons
 #define UP_TO_2(f, halves, rows) f(halves, rows, 1) f(halves, rows, 2)
 #endif
 #define ENTRY(halves, rows, columns) NAME(pixels_##halves##_##rows##_##columns),
-#define KERNELS(halves, one, two) one(PIXELS, halves, 1) two(PIXELS, halves, 2) one(SIDES, halves, 1)
-#define ENTRIES(halves, one, two) {{NULL, one(ENTRY, halves, 1)}, {NULL, two(ENTRY, halves, 2)}, {NULL, one(ENTRY, halves, sides)}}
+#define KERNELS(halves, one, two) one(PIXELS, halves, 1) two(PIXELS, halves, 2)
+#define ENTRIES(halves, one, two) {{NULL, one(ENTRY, halves, 1)}, {NULL, two(ENTRY, halves, 2)}}
 #if MAX_BLOCK_VECTORS > 2
 #define ONE_ROW_OF_2 UP_TO_12
 KERNELS(6, UP_TO_4, UP_TO_2)
@@ -228,7 +246,7 @@ KERNELS(4, ONE_ROW, TWO_ROWS)
 KERNELS(1, ONE_ROW, TWO_ROWS)
 KERNELS(3, ONE_ROW, TWO_ROWS)
 #endif
-static void (*const NAME(pixels_of)[2 * MAX_BLOCK_VECTORS + 1][3][(MAX_BLOCK_VECTORS > 2 ? 2 : 1) * PRODUCT_ROWS + 1])(PIXELS_ARGUMENTS) = {
+static void (*const NAME(pixels_of)[2 * MAX_BLOCK_VECTORS + 1][2][(MAX_BLOCK_VECTORS > 2 ? 2 : 1) * PRODUCT_ROWS + 1])(PIXELS_ARGUMENTS) = {
 #ifdef H
     [1] = ENTRIES(1, ONE_ROW, TWO_ROWS),
     [3] = ENTRIES(3, ONE_ROW, TWO_ROWS),
@@ -240,7 +258,6 @@ static void (*const NAME(pixels_of)[2 * MAX_BLOCK_VECTORS + 1][3][(MAX_BLOCK_VEC
 #endif
 };
 #undef PIXELS_ARGUMENTS
-#undef PIXELS_PARAMETERS
 
 /* The outputs of a place, of `outputs` output channels, summed over `channels` channels from channel c on.
    input: the first image, padded where the plan says so, whose next image lies `image` elements on; output: likewise, at the first of the
@@ -265,11 +282,11 @@ static void NAME(piece)(const Shape *g, const Plan *plan, const REAL *input, ptr
     }
     const ptrdiff_t row = p * g->stride_y - (plan->sides ? g->top : 0), column = q * g->stride_x - (plan->sides ? g->left : 0);
     const ptrdiff_t after = column + (columns - 1) * g->stride_x + (g->taps_x - 1) * g->dilation_x;
-    const int kind = plan->sides && (column < 0 || after >= g->width) ? 2 : rows - 1;
+    const int sides = plan->sides && (column < 0 || after >= g->width);
     const ptrdiff_t place = plan->tiled ? at->part * tile_of(g) + at->on : row * pitch + column, tap = c * step + begin * g->taps_x;
-    NAME(pixels_of)[halves][kind][columns](g->stride_x, g->stride_y * pitch, input + at->n * image + place, column, g->width, taps + tap, runs,
-                                           length, step, packed + tap * NAME(width_of)(outputs), bias,
-                                           output + at->n * out_image + p * g->out_width + q, outputs, far, begun, kept);
+    NAME(pixels_of)[halves][rows - 1][columns](sides, g->stride_x, g->stride_y * pitch, input + at->n * image + place, column, g->width,
+                                               taps + tap, runs, length, step, packed + tap * NAME(width_of)(outputs), bias,
+                                               output + at->n * out_image + p * g->out_width + q, outputs, far, begun, kept);
 }
 
 /* Bytes of a channel's packed weights and of the pixels that so many pieces together see of it, where these are not near anyway. */
