@@ -124,7 +124,8 @@ def _derive(cell: Any, base: Any, roof: Roofline) -> dict[str, Any]:
     if base is not None:
         found["speedup"] = base.value / cell.value
         found["speedup_spread"] = float(np.hypot(base.spread, cell.spread))
-        if all(map(pd.notna, (base.q25, base.q75, cell.q25, cell.q75))):
+        # The baseline over itself is 1, however far its samples are apart.
+        if cell.implementation != base.implementation and all(map(pd.notna, (base.q25, base.q75, cell.q25, cell.q75))):
             found["speedup_low"], found["speedup_high"] = base.q25 / cell.q75, base.q75 / cell.q25
     if pd.notna(cell.flops):
         found["effective_gflops"] = cell.flops / cell.value / 1e9
