@@ -10,6 +10,7 @@ profile: calls one implementation on one problem for a profiler.
 problems: lists the problems that cpu.auto is tuned on.
 outliers: lists the measurements that contradict all others.
 write_choice: writes the measurements for cpu.auto.
+tour: measures the steps of the guided tour, of one story or all; "page" asks for them as HTML.
 tile_traces: trains on tiles by several readers under torch's profiler, and writes a trace of each.
 bound: prints what bounds preprocess, read_batch or decode_jpeg, and the gain of a machine twice as fast in one part.
 doctor: lists the implementations, their missing requirements, the versions of libraries, and the thread pools.
@@ -42,6 +43,7 @@ def main() -> None:
         "doctor": doctor,
         "implementations": implementations,
         "tile_traces": tile_traces,
+        "tour": tour,
         **{name: functools.partial(picture, name) for name in PICTURES},
         "bound": bound,
     }
@@ -116,6 +118,12 @@ def tile_traces(request: dict[str, Any]) -> None:
     from benchmarks.commands import tile_traces
 
     _print(tile_traces.run(request))
+
+
+def tour(request: dict[str, Any]) -> None:
+    from benchmarks.tour import stories
+
+    _print(stories.run(request))
 
 
 def doctor(request: dict[str, Any]) -> None:

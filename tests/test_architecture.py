@@ -24,6 +24,7 @@ ALLOWED = {
     "benchmarks.harness": {"errors", "timing", "workloads"},
     "benchmarks.commands": {"errors", "timing", "workloads", "harness"},
     "benchmarks.pictures": {"errors", "timing", "workloads", "harness"},
+    "benchmarks.tour": {"errors", "timing", "workloads", "harness", "commands", "pictures"},
     "convbench.common": set(),
     "convbench.asv": {"common"},
     "convbench.stored": {"common", "asv"},

@@ -4,10 +4,25 @@ from __future__ import annotations
 
 import click
 
-from convbench.cli import bisect, compare, dashboard, doctor, export, gate, history, init, profile, run, speed, table, try_
+from convbench.cli import (
+    bisect,
+    compare,
+    dashboard,
+    doctor,
+    export,
+    gate,
+    history,
+    init,
+    profile,
+    run,
+    speed,
+    table,
+    tour,
+    try_,
+)
 
 MAX_HELP_WIDTH = 100  # characters of a line; click's own limit is 80
-COMMANDS = (run, table, export, try_, profile, speed, dashboard, compare, history, doctor, gate, bisect, init)
+COMMANDS = (run, table, export, try_, tour, profile, speed, dashboard, compare, history, doctor, gate, bisect, init)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": MAX_HELP_WIDTH})

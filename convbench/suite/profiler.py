@@ -85,7 +85,7 @@ def run(project: Project, question: dict[str, Any], outputs: Outputs, console: C
         stack.enter_context(interrupts.interruptible(lambda: "no profile was written"))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         files = {tool: folder / tool for tool in ("counters", "calls", "trace")}
-        new = {option: stack.enter_context(_whole(path)) for option, path in outputs.files.items()}
+        new = {option: stack.enter_context(whole(path)) for option, path in outputs.files.items()}
         request = {**question, "tools": outputs.tools, "files": {tool: str(path) for tool, path in files.items()}}
         process: dict[str, int] = {}
         stack.callback(_remove_list, process)
@@ -222,7 +222,7 @@ def _remove_list(process: dict[str, int]) -> None:
 
 
 @contextlib.contextmanager
-def _whole(path: Path) -> Iterator[Path]:
+def whole(path: Path) -> Iterator[Path]:
     """atomic_write.whole(), but told before anything is profiled where the file cannot be written."""
     with contextlib.ExitStack() as stack:
         try:

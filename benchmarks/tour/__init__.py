@@ -1,0 +1,1 @@
+"""A guided tour: the stories of the texts that the project grew out of, repeated and measured on this machine."""
