@@ -105,8 +105,8 @@ SHORT = {
         "the tile sheet is",
     ),
     "python -m benchmarks tile_traces": (
-        """--names '["cpu.raw_numba"]' --threads 1 --folder FOLDER""",
-        "benchmarks.commands.tile_traces.BATCH = 2",
+        """--names '["cpu.raw_numba"]' --batch 2 --threads 1 --folder FOLDER""",
+        "",
         "resnet18.pt.trace.json.gz",
     ),
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import cProfile
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -85,8 +85,7 @@ def run(request: dict[str, Any]) -> Iterator[str]:
     if operation not in PROBLEMS:
         raise LookupError(f"no bound of {operation!r} is measured; there are {', '.join(PROBLEMS)}")
     problem = cell.kind(operation).find(request.get("problem") or PROBLEMS[operation])
-    described = cell.task(operation, problem).describe()
-    seconds = {part: _rate(limit, kind) * described[kind] for part, (limit, kind) in RATES.items()}
+    seconds = at_limits(cell.task(operation, problem).describe())
     yield f"{operation} {problem.label}, one thread"
     for name in request.get("names") or cell.implementations(operation):
         try:
@@ -94,9 +93,19 @@ def run(request: dict[str, Any]) -> Iterator[str]:
         except Skip as skip:
             yield f"{name}: {skip}"
             continue
-        usual = _median(ready.block, ROUNDS)
-        cold = _median(ColdPages(ready.call), COLD_ROUNDS) if operation == "read_batch" else usual
-        yield f"{name}: {words(split(usual, cold, _decoding(ready), **seconds))}"
+        yield f"{name}: {words(measure(ready, operation, seconds))}"
+
+
+def at_limits(described: Mapping[str, Any]) -> dict[str, float]:
+    """Seconds of a problem's arithmetic and of its memory at this machine's limits; described: as a task describes it."""
+    return {part: _rate(limit, kind) * described[kind] for part, (limit, kind) in RATES.items()}
+
+
+def measure(ready: PreparedCell, operation: str, seconds: Mapping[str, float]) -> Parts:
+    """The parts of a call. seconds: those at the limits."""
+    usual = _median(ready.block, ROUNDS)
+    cold = _median(ColdPages(ready.call), COLD_ROUNDS) if operation == "read_batch" else usual
+    return split(usual, cold, _decoding(ready), **seconds)
 
 
 def words(parts: Parts) -> str:

@@ -15,10 +15,10 @@ READERS = ("cpu.rasterio", "cpu.skimage", "cpu.skimage_torch", "cpu.raw_numba")
 # Batches that pass unseen, that the profiler warms up in, and that it records, as in torch's own tutorial:
 # https://docs.pytorch.org/tutorials/intermediate/tensorboard_profiler_tutorial.html
 WAIT, WARMUP, ACTIVE = 1, 1, 3
-BATCH = 32
 WAITING = "enumerate(DataLoader)"  # torch's name for the time until the next batch
 USUAL: dict[str, Any] = {
     "names": list(READERS),
+    "batch": 32,
     "workers": 0,
     "threads": len(threads.cores()),
     "folder": str(cell.CHECKOUT / ".convbench/traces"),
@@ -29,7 +29,7 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield {"preparing": name} and, for each reader, {"name", "trace": path, "batches", "seconds", "waiting"}, or {"name",
     "skipped": reason}; waiting: seconds of the recorded ones in which the next batch was not there yet.
 
-    request: names of train_tiles, workers, threads, folder; what is missing is as in USUAL. A trace is
+    request: names of train_tiles, batch, workers, threads, folder; what is missing is as in USUAL. A trace is
     folder/<name>/resnet18.pt.trace.json.gz, with the shapes of all tensors and the stacks of Python; TensorBoard shows a
     folder of them as runs. Raises ValueError for unknown settings, too many threads and wrong answers, and OSError.
     """
@@ -37,7 +37,7 @@ def run(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         raise ValueError(f"a request has {', '.join(USUAL)}, not {', '.join(sorted(unknown))}")
     settings = {**USUAL, **request}
     threads.require(settings["threads"])
-    problem = Pass(BATCH * (WAIT + WARMUP + ACTIVE), BATCH, settings["workers"])
+    problem = Pass(settings["batch"] * (WAIT + WARMUP + ACTIVE), settings["batch"], settings["workers"])
     for name in settings["names"]:
         yield {"preparing": name}
         try:

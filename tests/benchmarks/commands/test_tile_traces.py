@@ -15,14 +15,19 @@ pytest.importorskip("tifffile", reason="tiles are made with tifffile")
 def small(tmp_path, monkeypatch):
     monkeypatch.setenv("CONVBENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("CONVBENCH_EUROSAT", raising=False)
-    monkeypatch.setattr(tile_traces, "BATCH", 2)
     return tmp_path
 
 
 @pytest.mark.proof
 @pytest.mark.parametrize("workers", [0, 1])
 def test_a_trace_of_each_reader(workers, small):
-    request = {"names": ["cpu.skimage", "cpu.absent"], "threads": 1, "workers": workers, "folder": str(small / "traces")}
+    request = {
+        "names": ["cpu.skimage", "cpu.absent"],
+        "batch": 2,
+        "threads": 1,
+        "workers": workers,
+        "folder": str(small / "traces"),
+    }
     first, found, *rest = tile_traces.run(request)
     assert (first, *rest) == (
         {"preparing": "cpu.skimage"},
@@ -46,7 +51,7 @@ def test_a_trace_of_each_reader(workers, small):
 @pytest.mark.parametrize(
     ("request_", "words"),
     [
-        ({"reader": "cpu.skimage"}, "a request has names, workers, threads, folder, not reader"),
+        ({"reader": "cpu.skimage"}, "a request has names, batch, workers, threads, folder, not reader"),
         ({"threads": 0}, "threads must be at least 1, not 0"),
     ],
 )
