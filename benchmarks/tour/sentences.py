@@ -48,6 +48,8 @@ def duration(seconds: float) -> str:
     units = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
     scale, unit = next((each for each in units if seconds >= 0.9995 * each[0]), units[-1])
     value = seconds / scale
+    if not value:
+        return "0"
     return f"{value:,.0f} {unit}" if value >= 99.95 else f"{value:#.3g} {unit}"
 
 

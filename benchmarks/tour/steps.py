@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import os
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from benchmarks.commands.interleaved import Candidates
 from benchmarks.errors import Missing, Skip, WrongAnswer
 from benchmarks.harness import cell
 from benchmarks.timing import memory, stopping
+from benchmarks.timing.prepared_cell import PreparedCell
 from benchmarks.tour import charts
 from benchmarks.tour.charts import Picture
 from benchmarks.tour.sentences import Ratio, duration, times_as
@@ -82,6 +84,14 @@ class Step:
         """The numbers as tables."""
         return []
 
+    def texts(self, numbers: Numbers) -> list[str]:
+        """The numbers as tables that a library lays out."""
+        return []
+
+    def notes(self, numbers: Numbers) -> list[str]:
+        """What has no number, and why."""
+        return [f"{name} has no time: {reason}" for name, reason in numbers.get("lacking", {}).items()]
+
     def draw(self, numbers: Numbers) -> Picture | None:
         """The numbers as a picture."""
         return None
@@ -127,17 +137,19 @@ def timed(
     seconds: float,
     operation: str = "conv2d",
     count: int = 1,
+    beside: Mapping[str, PreparedCell] = MappingProxyType({}),
 ) -> Generator[Event, None, Numbers]:
     """Check and time implementations in turn, on `count` threads; return their numbers.
 
-    {"problem": label, "seconds": {name: quartiles}, "ratios": {"ours/than": [ratio, low, high]}, "lacking": {name: reason}}
+    beside: what else is timed in turn, unchecked. {"problem": label, "seconds": {name: quartiles}, "ratios": {"ours/than":
+    [ratio, low, high]}, "lacking": {name: reason}, "beside": {name: seconds}}
     """
     memory.keep_freed_memory()
     candidates = Candidates(problem, count, operation)
     for name in names:
         yield {"preparing": name}
         candidates.add(name, functools.partial(_checked, candidates, name))
-    for share in candidates.in_turn(seconds, MIN_SAMPLES):
+    for share in candidates.in_turn(seconds, MIN_SAMPLES, dict(beside)):
         yield {"sampled": share}
     results = {result["name"]: result for result in candidates.results()}
     samples = {name: result["samples"] for name, result in results.items() if result["status"] == "ok"}
@@ -151,6 +163,7 @@ def timed(
         "seconds": {name: np.percentile(each, [25, 50, 75]).tolist() for name, each in samples.items()},
         "ratios": ratios,
         "lacking": {name: result["reason"] for name, result in results.items() if result["status"] != "ok"},
+        "beside": {name: float(np.median(candidates.measured[name].samples)) for name in beside},
     }
 
 
@@ -174,14 +187,13 @@ def median(numbers: Numbers, name: str) -> float:
 
 
 def times_table(numbers: Numbers, times: int, unit: str) -> Table:
-    """Times and speed-ups, the fastest first; whatever has no time is below, with the reason."""
+    """Times and speed-ups, the fastest first."""
     ranked = sorted(numbers["seconds"], key=lambda name: median(numbers, name))
     slowest = median(numbers, ranked[-1]) if ranked else 0.0
     rows = []
     for name in ranked:
         low, middle, high = (times * each for each in numbers["seconds"][name])
         rows.append([name, duration(middle), f"{duration(low)} to {duration(high)}", times_as(slowest * times / middle)])
-    rows += [[name, "no time", reason, ""] for name, reason in numbers["lacking"].items()]
     return Table(["implementation", unit, "quartiles", f"times as fast as {ranked[-1]}" if ranked else ""], rows)
 
 
@@ -198,15 +210,21 @@ def tell(story: str, step: Step, setting: Setting, cores: Sequence[int]) -> Gene
 
 def told(story: str, step: Step, found: Found | None, missing: str | None) -> Event:
     """All there is to say of a step, as plain data."""
-    picture = step.draw(found.numbers) if found else None
+    picture = None
+    if found and not missing:
+        try:
+            picture = step.draw(found.numbers)
+        except ImportError as error:
+            found.texts.append(f"No picture: {error}")
     return {
         "story": story,
         **{word: getattr(step, word) for word in ("name", "title", "guess", "command", "why", "would")},
         "missing": missing,
         "sentences": step.look(found.numbers) if found and not missing else [],
         "tables": [table._asdict() for table in step.tables(found.numbers)] if found else [],
-        "texts": found.texts if found else [],
+        "texts": [*step.texts(found.numbers), *found.texts] if found else [],
         "pictures": [asdict(each) for each in [*([picture] if picture else []), *(found.pictures if found else [])]],
+        "notes": step.notes(found.numbers) if found else [],
         "numbers": found.numbers if found else {},
         "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
     }

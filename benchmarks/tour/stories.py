@@ -14,8 +14,13 @@ from typing import Any
 from benchmarks.commands import fork_server
 from benchmarks.harness import cell
 from benchmarks.timing import threads
-from benchmarks.tour import page, story_loops
+from benchmarks.tour import page
 from benchmarks.tour.steps import Event, Setting, Step, tell
+from benchmarks.tour.story_adam import STEPS as ADAM
+from benchmarks.tour.story_loops import STEPS as LOOPS
+from benchmarks.tour.story_readers import STEPS as READERS
+from benchmarks.tour.story_shifts import STEPS as SHIFTS
+from benchmarks.tour.story_vision import STEPS as VISION
 
 LIBRARIES = ("numba", "torch", "cv2")  # their pools are made for the cores that the process has when they are imported
 FOLDER = cell.CHECKOUT / ".convbench" / "tour"
@@ -32,9 +37,11 @@ class Story:
 
 
 STORIES = {
-    "loops": Story(
-        "S0", "Four loops, and what a profiler says of them", "A French course page on profiling", story_loops.STEPS
-    ),
+    "loops": Story("S0", "Four loops, and what a profiler says of them", "A French course page on profiling", LOOPS),
+    "readers": Story("S1", "Reading tiles, and training on them", "A Spanish post on benchmarking with PyTorch", READERS),
+    "adam": Story("S2", "What to compile", "A Japanese post on Cython and Chainer's MNIST example", ADAM),
+    "vision": Story("S3", "Less work, batches, fusion", "Notes on speeding up a program for computer vision", VISION),
+    "shifts": Story("S4", "Your own convolution", "An English post on convolution in PyTorch", SHIFTS),
 }
 
 

@@ -44,7 +44,7 @@ def text(step: dict[str, Any]) -> str:
     blocks = [
         tabulate(table["rows"], table["titles"], disable_numparse=True, colalign=_sides(table)) for table in step["tables"]
     ]
-    blocks += step["texts"]
+    blocks += [*step["texts"], *(_prose("", note) for note in step["notes"])]
     if step["missing"]:
         look = [f"Not measured here: {step['missing']}. It would have shown {step['would']}"]
     else:
