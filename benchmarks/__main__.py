@@ -1,7 +1,7 @@
 """python -m benchmarks VERB [REQUEST]: commands that run in the measured environment.
 
-REQUEST is a JSON object, or settings such as --seeds 5. All verbs except implementations, bound and the pictures print one
-JSON event per line; after a failure the last is {"error": ...}.
+REQUEST is a JSON object, or settings such as --seeds 5. All verbs except implementations, seeds, notebooks, bound and the
+pictures print one JSON event per line; after a failure the last is {"error": ...}.
 
 try: checks and times implementations on one problem.
 speed: checks and times candidates on one problem of docs/speed.md, in turn. Without REQUEST, each line of standard input is a
@@ -14,7 +14,9 @@ tour: measures the steps of the guided tour, of one story or all; "page" asks fo
 tile_traces: trains on tiles by several readers under torch's profiler, and writes a trace of each.
 bound: prints what bounds preprocess, read_batch or decode_jpeg, and the gain of a machine twice as fast in one part.
 doctor: lists the implementations, their missing requirements, the versions of libraries, and the thread pools.
-implementations: prints docs/implementations.md, the list of all implementations.
+notebooks: writes docs/tour/*.ipynb, the tour as notebooks with what was measured.
+implementations, seeds: print docs/implementations.md, the list of all implementations, and docs/seeds.md, the texts that the
+project grew out of with what the tour measured.
 gallery, shifts, curves, ladder, stages: draw a photograph filtered by each implementation, one filtered step by step by
 images that are shifted, loss and accuracy during training, the time of train_step by what is compiled, and the time of
 preprocess by stage; benchmarks/pictures/request.py has the settings of a request.
@@ -42,6 +44,8 @@ def main() -> None:
         "profile": profile,
         "doctor": doctor,
         "implementations": implementations,
+        "seeds": seeds,
+        "notebooks": notebooks,
         "tile_traces": tile_traces,
         "tour": tour,
         **{name: functools.partial(picture, name) for name in PICTURES},
@@ -136,6 +140,25 @@ def implementations(request: dict[str, Any]) -> None:
     from benchmarks.commands import implementation_list
 
     print(implementation_list.markdown(), end="")
+
+
+def seeds(request: dict[str, Any]) -> None:
+    from benchmarks.tour import seeds
+
+    try:
+        print(seeds.markdown(), end="")
+    except EXPECTED as error:
+        sys.exit(f"no page: {_words(error)}")
+
+
+def notebooks(request: dict[str, Any]) -> None:
+    from benchmarks.tour import notebooks
+
+    try:
+        for path in notebooks.write():
+            print(path)
+    except (*EXPECTED, OSError) as error:
+        sys.exit(f"no notebooks: {_words(error)}")
 
 
 def bound(request: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ import pytest
 import benchmarks.__main__ as verbs
 import impls
 from benchmarks.harness import cell
+from benchmarks.tour import stories
 from convbench.cli.main import main
 
 pytestmark = pytest.mark.first
@@ -88,6 +89,7 @@ SHORT = {
         "benchmarks.pictures.ladder.ROUNDS = 1",
         "cpu.cython_fused: ",
     ),
+    "python -m benchmarks seeds": ("", "", "# Where the project came from"),
     "python -m benchmarks shifts": ("--path FILE", "", "the shifts are"),
     "python -m benchmarks stages": (
         """--names '["cpu.opencv"]' --problem n1h48w64y24x32s16 --path FILE""",
@@ -110,7 +112,11 @@ SHORT = {
         "resnet18.pt.trace.json.gz",
     ),
 }
-ELSEWHERE = {"make profiled": "tests/convbench/suite/test_profiled_kernels.py"}  # it compiles for minutes
+ELSEWHERE = {
+    "make profiled": "tests/convbench/suite/test_profiled_kernels.py",  # it compiles for minutes
+    **dict.fromkeys(("convbench tour", "convbench tour --keep"), "tests/convbench/cli/test_tour.py"),
+    **{f"convbench tour {name}": "tests/convbench/cli/test_tour.py" for name in stories.STORIES},
+}
 
 
 def test_every_command_has_a_short_form():

@@ -37,6 +37,8 @@ def test_the_site_has_every_document(tmp_path):
     assert {path.parent.name for path in (tmp_path / "site").glob("*/index.html")} >= pages
     start = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
     assert all(f'href="{page}/"' in start for page in pages)
+    for path in (ROOT / "docs" / "tour").glob("*.ipynb"):
+        assert "<strong>Why.</strong>" in (tmp_path / "site" / "tour" / path.stem / "index.html").read_text(encoding="utf-8")
     commands = (tmp_path / "site" / "commands" / "index.html").read_text(encoding="utf-8")
     assert "--dirty" in commands
     assert "https://" not in start.partition("</head>")[0]

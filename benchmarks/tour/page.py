@@ -30,7 +30,7 @@ def html(told: Sequence[Mapping[str, Any]], stories: Mapping[str, Mapping[str, s
 
 def step_html(step: Mapping[str, Any]) -> str:
     """One step as the part of a page, for a notebook."""
-    return _environment().get_template("step.html").render(step=step)
+    return _environment().get_template("notebook.html").render(step=step)
 
 
 def _environment() -> Any:

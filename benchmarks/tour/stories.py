@@ -68,14 +68,20 @@ def run(request: dict[str, Any]) -> Iterator[Event]:
 
 def one(name: str, fast: bool) -> Generator[Event, None, None]:
     """Tell one story in this process."""
-    cores = threads.cores()
-    for library in LIBRARIES:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(library)
+    cores = ready()
     steps = STORIES[name].steps
     for count, step in enumerate(steps, 1):
         yield {"step": {"story": name, "count": count, "of": len(steps), "title": step.title}}
         yield {"told": (yield from tell(name, step, Setting(fast, FOLDER), cores))}
+
+
+def ready() -> list[int]:
+    """Import what makes thread pools, before a step confines this process to one core; return all its cores."""
+    cores = threads.cores()
+    for library in LIBRARIES:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(library)
+    return cores
 
 
 def _each_apart(fast: bool) -> Iterator[Event]:
