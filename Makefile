@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 
 help:
 	@echo "make install     the kernels and all libraries into .venv, as convbench try and tests need them"
-	@echo "make bench       install, measure a short selection for HEAD, publish, print the fastest (12 minutes)"
+	@echo "make bench       install, measure a short selection for HEAD, publish, print the fastest (11 minutes)"
 	@echo "make bench-full  the same for every cell; prints its estimate first"
 	@echo "make bench-gpu   a short selection for a machine with a CUDA device, with the libraries installed there; needs no network"
 	@echo "make bench-gpu-full  the same for every cell of the GPU's implementations, of all operations"
