@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,9 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 
 # Threads of OpenMP that spin while they wait would take the cores from the other tests that run meanwhile.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+# Tests that run at the same time measure at the same time, which a machine's lock forbids.
+os.environ["CONVBENCH_LOCK"] = str(Path(tempfile.mkdtemp(prefix="convbench-"), "machine.lock"))
 
 
 @pytest.fixture(autouse=True)

@@ -1,5 +1,9 @@
 """The folder in which one measurement at a time works."""
 
+import os
+import threading
+import time
+
 import click
 import pytest
 from repositories import git
@@ -17,6 +21,42 @@ def test_only_one_holds_it_and_git_sees_nothing_of_it(tmp_path):
         assert git(tmp_path, "status", "--porcelain") == ""
     with lock.lock(tmp_path / ".convbench", tmp_path / "results"):
         pass
+
+
+def test_no_two_measure_on_one_machine_whichever_clone_asks(tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    with lock.lock(one, one):
+        with pytest.raises(click.ClickException, match="measuring on this machine"), lock.lock(other, other):
+            pass
+        with lock.folder(other, other):  # others measure for it
+            pass
+    with lock.lock(other, other):
+        pass
+
+
+def test_it_waits_for_another_measurement_to_end(tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    begun = threading.Event()
+
+    def measure():
+        with lock.lock(one, one):
+            begun.set()
+            time.sleep(0.3)
+
+    threading.Thread(target=measure).start()
+    begun.wait()
+    with lock.lock(other, other, wait=10):
+        pass
+
+
+def test_a_lock_serves_every_user(monkeypatch, tmp_path):
+    monkeypatch.setenv(lock.OVERRIDE, str(tmp_path / "machine.lock"))
+    before = os.umask(0o077)
+    try:
+        with lock.lock(tmp_path / "one", tmp_path):
+            assert (tmp_path / "machine.lock").stat().st_mode & 0o777 == lock.EVERY_USER
+    finally:
+        os.umask(before)
 
 
 def test_a_link_in_its_place_is_not_followed(tmp_path):
