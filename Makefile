@@ -57,7 +57,7 @@ $(VENV)/tool: pyproject.toml convbench/pyproject.toml
 $(VENV)/installed: $(VENV)/tool meson.build meson.options
 	@echo "installing what is measured into $(VENV) (three minutes: torch, and compiling)"
 	$(BIN)/python -m pip install --quiet "meson-python>=0.18" "meson>=1.4" ninja "Cython==3.3.1" "numpy==2.4.6"
-	PYTHONWARNINGS=ignore::UserWarning $(BIN)/python -m pip install --quiet --editable './convbench[export,page,profile]'
+	PYTHONWARNINGS=ignore::UserWarning $(BIN)/python -m pip install --quiet --editable './convbench[cluster,export,page,profile]'
 	PATH="$(CURDIR)/$(BIN):$$PATH" CYTHON="$(CURDIR)/$(BIN)/cython" PYTHONWARNINGS=ignore::UserWarning \
 		$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[bench,libraries,test]'
 	@touch $@

@@ -224,7 +224,7 @@ COUNT, POSITIVE, NUMBER = between(0, MAX_NUMBER, int), between(0, MAX_NUMBER), b
 VALUE = between(-sys.float_info.max, sys.float_info.max, float)  # of a benchmark, in any unit
 CELL = record(
     *(("unit", text), ("values", mapping(many(many(VALUE, 2, 2))))),
-    *((name, optional(text)) for name in ("traceback", "touched")),
+    *((name, optional(text)) for name in ("traceback", "touched", "measured_on")),
     **dict.fromkeys(("benchmark", "again"), text),
     **dict.fromkeys(("params", "notes"), many(text)),
     **dict.fromkeys(("reason", "accepted", "answer"), optional(text)),

@@ -4,13 +4,14 @@ python -m convbench.asv.build_commit CONFIGURATION FOLDER COMMIT MACHINE.
 
 asv does not distinguish a commit that does not build from other errors: it lists another commit's benchmarks and
 fails every cell of this one. FOLDER/build.json says which environments there are, and why the commit builds in none of them;
-the list is asv's own, FOLDER/benchmarks.json.
+the list is asv's own, FOLDER/benchmarks.json. Where there is a folder FOLDER/wheels, wheels are taken from it and put there.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from asv.util import ProcessError, UserError
 from convbench.asv import isolated
 
 OUTCOME = "build.json"
+WHEELS = "wheels"
 PINNED = re.compile(r"([A-Za-z0-9][\w.-]*)==")
 # Runs in the environment, since asv's file names contain only pinned versions.
 VERSIONS = """
@@ -51,10 +53,11 @@ def load(configuration: str) -> Config:
     return conf
 
 
-def build(configuration: str, commit: str) -> dict:
+def build(configuration: str, commit: str, wheels: Path | None = None) -> dict:
     """Build and install a commit: {"environments": what asv's files say of each, "reason": its builder's last words, or None
     where it builds}.
 
+    wheels: a folder with the commit's wheels, which are built where they are not there, and added; by environment.
     A failure to make the environment is not the commit's fault; it raises asv's error.
     """
     conf = load(configuration)
@@ -64,8 +67,13 @@ def build(configuration: str, commit: str) -> dict:
     reasons = []
     for one in environments:
         one.create()
+        cache = getattr(one, "_cache", None)  # environments in which nothing is built have none
+        if wheels and cache:
+            _copy(wheels / one.dir_name, Path(cache._path, commit))
         try:
             one.install_project(conf, repository, commit)
+            if wheels and cache and (built := cache.get_cache_dir(commit)):
+                shutil.copytree(built, wheels / one.dir_name, dirs_exist_ok=True)
         except (ProcessError, UserError) as error:
             reasons.append(" / ".join(last_words(error)[-REASON_LINES:]) or str(error))
     unbuilt = environments and len(reasons) == len(environments)
@@ -82,6 +90,13 @@ def build(configuration: str, commit: str) -> dict:
         for one in environments
     ]
     return {"environments": about, "reason": reasons[0] if unbuilt else None}
+
+
+def _copy(wheels: Path, cached: Path) -> None:
+    """Put wheels where asv finds them; its file beside the folder says that they are whole."""
+    if wheels.is_dir() and not cached.is_dir():
+        shutil.copytree(wheels, cached)
+        cached.with_name(f"{cached.name}.timestamp").touch()
 
 
 def _versions(environment, commands: list[str]) -> dict[str, str]:
@@ -107,7 +122,8 @@ def last_words(error: Exception) -> list[str]:
 if __name__ == "__main__":
     configuration, folder, commit, machine = sys.argv[1:]
     isolated.use(folder)
-    outcome = build(configuration, commit)
+    wheels = Path(folder, WHEELS)
+    outcome = build(configuration, commit, wheels if wheels.is_dir() else None)
     Path(folder, OUTCOME).write_text(json.dumps(outcome), encoding="utf-8")
     if not outcome["reason"]:
         sys.argv[1:] = ["run", f"{commit}^!", "--bench", "just-discover", "--machine", machine, "--config", configuration]

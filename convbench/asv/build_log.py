@@ -5,14 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 KILLED = "the process that starts the cells was killed, probably out of memory"
+FULL = "the disk is full"
+LIMITED = "the limit on file sizes (ulimit -f) is too low for asv's files"
 
 PINNED = "Could not find a version that satisfies"
 
 # Words in a build's log, and what they mean.
 CAUSES = {
     "Unknown compiler(s)": "no C compiler was found, and the Cython kernels need one: install gcc or clang",
-    "No space left on device": "the disk is full",
-    "File too large": "the limit on file sizes (ulimit -f) is too low for asv's files",
+    "No space left on device": FULL,
+    "File too large": LIMITED,
     "Killed signal terminated program": "the compiler was killed, probably out of memory",
     PINNED: "asv.conf.json pins a library version that is not available for this Python",
     "Temporary failure in name resolution": "the package index cannot be reached, and asv's environment is installed from it",

@@ -135,6 +135,35 @@ def share(source: Path, target: Path) -> None:
     shutil.copyfile(objects / "shallow", target / ".git" / "shallow")
 
 
+def pack(directory: str, wanted: Iterable[str], known: Iterable[str]) -> bytes:
+    """Commits with all that they need and a repository with the known ones lacks. directory: of git itself, as .git.
+
+    Raises ClickException with git's own words.
+    """
+    revisions = "\n".join([*wanted, *(f"^{commit}" for commit in known)])
+    command = ("pack-objects", "--quiet", "--revs", "--thin", "--stdout", "--delta-base-offset")
+    return _piped(directory, revisions.encode(), *command)
+
+
+def unpack(directory: str, packed: bytes) -> None:
+    """Add packed commits to a repository. Raises ClickException with git's own words."""
+    _piped(directory, packed, "index-pack", "--stdin", "--fix-thin")
+
+
+def refer(directory: str, names: Mapping[str, str]) -> None:
+    """Make names for commits, as branches are. Raises ClickException with git's own words."""
+    lines = "".join(f"update {name} {commit}\n" for name, commit in names.items())
+    _piped(directory, lines.encode(), "update-ref", "--stdin")
+
+
+def _piped(directory: str, sent: bytes, *command: str) -> bytes:
+    words = ["git", f"--git-dir={directory}", *OPTIONS, *command]
+    done = subprocess.run(words, input=sent, capture_output=True, check=False, env=_anywhere(os.environ))
+    if done.returncode:
+        raise click.ClickException(f"git {command[0]} failed: {done.stderr.decode(errors='replace').strip()}")
+    return done.stdout
+
+
 def pull(folder: Path, repository: str, name: str) -> None:
     """Clone a repository that is elsewhere, as asv does, or fetch what is new. Raises ClickException with git's own words."""
     with contextlib.chdir(folder), log.set_level(logging.CRITICAL + 1):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import os
 import platform
 import re
+import sys
 from pathlib import Path
 
 import psutil
@@ -15,14 +18,26 @@ from convbench.common import extras
 
 DRIVER = Path("/proc/driver/nvidia/version")
 DEVICES = (DRIVER, Path("/dev/nvidiactl"), Path("/dev/dxg"))  # the last is of Linux under Windows
+OVERRIDE = "CONVBENCH_MACHINE"  # for tests, in which one machine stands for several
 MACHINES = "machines.json"  # what convbench.asv.isolated calls asv's list of machines
 
 
 def name() -> str:
     """This machine's name in the results: its CUDA devices, processor and cores."""
+    if given := os.environ.get(OVERRIDE):
+        return given
     model = re.sub(r"\((R|TM)\)|\bCPU\b|\bProcessor\b|@.*", "", _processor(), flags=re.IGNORECASE)
     named = re.sub(r"[^a-z0-9]+", "-", " ".join([*_devices(), model]).lower()).strip("-")
     return f"{named}-{psutil.cpu_count() or 1}cores"
+
+
+def kind() -> str:
+    """What a wheel that is compiled here depends on: the system, its C library and Python, the processor's instructions."""
+    flags: list[str] = []
+    with contextlib.suppress(OSError):
+        flags = re.findall(r"^(?:flags|Features)\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)[:1]
+    known = (platform.system(), platform.machine(), platform.libc_ver(), sys.implementation.cache_tag, flags)
+    return hashlib.sha256(repr(known).encode()).hexdigest()[:10]
 
 
 def facts() -> dict[str, str]:

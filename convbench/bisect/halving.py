@@ -27,6 +27,16 @@ class Halving:
         unknown = self._unknown
         return unknown[(len(unknown) - 1) // 2] if unknown else None
 
+    def ahead(self, count: int) -> list[int]:
+        """The next place and those that may come after it, whatever the answers are, the soonest first."""
+        ranges, found = [self], list[int]()
+        while ranges and len(found) < count:
+            first, *ranges = ranges
+            if (place := first.next()) is not None:
+                found.append(place)
+                ranges += [Halving(first.good, place, self.skipped), Halving(place, first.bad, self.skipped)]
+        return found
+
     def left(self) -> int:
         """How many measurements are left, if all of them succeed."""
         return math.ceil(math.log2(len(self._unknown) + 1))

@@ -6,6 +6,8 @@ import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
 
 from rich.console import Console
 
@@ -28,6 +30,21 @@ from convbench.stored.history import Commit
 SLOW = {"regressed": True, "same": False, "improved": False}
 
 
+class Gates(Protocol):
+    """What measures pairs of commits: this machine, or a cluster. places: how many pairs at a time."""
+
+    places: int
+
+    def build(self, commit: str) -> None:
+        """Build a commit. Raises HeadBroken where it does not build, and Failure."""
+
+    def rows(self, pairs: Sequence[tuple[str, str]], suite: str, smallest: float | None) -> Sequence[Row | Failure]:
+        """Gates of the cell between base and head of each pair; a pair that cannot be measured has its failure.
+
+        suite: the commit whose suite measures. smallest: in place of the gate's smallest change. Raises Usage.
+        """
+
+
 def run(project: Project, cell: str, good: str | None, bad: str | None, wanted: Wanted, console: Console) -> Found:
     """Search for the commit, printing a line for each that is measured.
 
@@ -38,83 +55,45 @@ def run(project: Project, cell: str, good: str | None, bad: str | None, wanted: 
         with lock.lock(project.work, project.results), interrupts.termination():
             builds = Builds.of(project, wanted)
             builds.keep_only([commit.hash for commit in chain])
-            verdicts = Verdicts(builds.folder / "verdicts.json", [cell, chain[0].hash, chain[-1].hash])
-            found = _Search(cell, chain, builds, verdicts, console).run()
-            verdicts.forget()
-            return found
+            return search(cell, chain, Here(builds, cell, console), builds.folder, console)
     except (KeyboardInterrupt, interrupts.Interrupted):
         raise Failure("interrupted: the same command resumes where it stopped") from None
 
 
+def search(cell: str, chain: Sequence[Commit], gates: Gates, folder: Path, console: Console) -> Found:
+    """Search in a chain of commits, the oldest first. folder: where verdicts are kept for the next call. Raises as `run`."""
+    verdicts = Verdicts(folder / "verdicts.json", [cell, chain[0].hash, chain[-1].hash])
+    found = _Search(cell, chain, gates, verdicts, console).run()
+    verdicts.forget()
+    return found
+
+
 @dataclass
-class _Search:
-    """A search in a chain of commits, the oldest first. reasons: by place, why a commit was skipped."""
+class Here:
+    """Gates on this machine."""
 
-    cell: str
-    chain: Sequence[Commit]
     builds: Builds
-    verdicts: Verdicts
+    cell: str
     console: Console
-    reasons: dict[int, str] = field(default_factory=dict)
+    places: int = 1
 
-    def run(self) -> Found:
-        last = len(self.chain) - 1
-        self._tell(f"GOOD {label(self.chain[0])}, BAD {label(self.chain[last])}, {numbers.many(last, 'commit')} after GOOD")
-        slow_down = self._ends()
-        halving = Halving(0, last)
-        done = 0
-        while (place := halving.next()) is not None:
-            total = done + halving.left()
-            # Half of the whole change, as a ratio, lies between the old level and the new one: what the judge asks is on
-            # which side of it a commit is.
-            said = self._candidate(place, math.sqrt(slow_down) - 1)
-            slow = SLOW.get(said.verdict)
-            if slow is None:
-                self.reasons[place] = said.words if said.ratio is None else f"{said.words}, {said.verdict}"
-            halving.tell(place, slow)
-            done += 1
-            verdict = "skipped" if slow is None else "bad" if slow else "good"
-            self._tell(f"{done} of about {total}: {label(self.chain[place])}: {said.brief}, {verdict}")
-        return self._found(halving)
+    def build(self, commit: str) -> None:
+        with progress.bar(self.console) as bar:
+            bar.add_task(line(f"building {commit[:10]}"), total=None)
+            self.builds.get(commit)
 
-    def _ends(self) -> float:
-        """The ratio of both ends."""
-        for name, commit in (("GOOD", self.chain[0]), ("BAD", self.chain[-1])):
+    def rows(self, pairs: Sequence[tuple[str, str]], suite: str, smallest: float | None) -> list[Row | Failure]:
+        found: list[Row | Failure] = []
+        for base, head in pairs:
             try:
-                self._build(commit)
-            except HeadBroken as broken:
-                kind = HeadBroken if name == "BAD" else Failure
-                raise kind(f"{name}, {commit.hash[:10]}, {broken.message}", broken.trace) from None
-        said = self._measure(0, len(self.chain) - 1)
-        self._tell(f"both ends: {said.words}, {said.verdict}")
-        if said.ratio and said.verdict == "regressed":
-            return said.ratio
-        self.verdicts.forget()
-        if SLOW.get(said.verdict) is False:
-            raise Usage(f"{self.cell} is not slower at BAD than at GOOD: {said.words}; name another GOOD")
-        kind = HeadBroken if said.verdict == "broken" else Failure
-        raise kind(f"the gate of both ends gives no verdict, but {said.verdict}: {said.words}; name another GOOD")
+                self.build(head)
+                found.append(self._row(base, head, suite, smallest))
+            except Failure as failure:
+                found.append(failure)
+        return found
 
-    def _candidate(self, place: int, smallest: float) -> Measured:
-        """What is said of a commit against the good end; one that does not build or list its benchmarks is kept as such."""
-        try:
-            return self._measure(0, place, smallest)
-        except (HeadBroken, NothingInstalled) as broken:
-            said = Measured("skipped", reason=broken.message)
-            self.verdicts.add(self._pair(0, place), said)
-            return said
-
-    def _measure(self, base: int, head: int, smallest: float | None = None) -> Measured:
-        """A gate of the cell between two places, unless there was one. smallest: in place of the gate's smallest change."""
-        pair = self._pair(base, head)
-        if pair not in self.verdicts.found:
-            self._build(self.chain[head])
-            self.verdicts.add(pair, _measured(self._gate(base, head, smallest)))
-        return self.verdicts.found[pair]
-
-    def _gate(self, base: int, head: int, smallest: float | None) -> Row:
-        newest = self.chain[-1].hash
-        built = self.builds.pair(self.chain[base].hash, self.chain[head].hash, newest)
+    def _row(self, base: str, head: str, measures: str, smallest: float | None) -> Row:
+        built = self.builds.pair(base, head, measures)
         work, project = self.builds.folder, self.builds.project
         suite = discover.with_caches(built, discover.discover(built, work, Selection((exactly(self.cell),)), project.conf))
         if not suite.cells:
@@ -129,10 +108,82 @@ class _Search:
         (row,) = report.rows(list(sampling.states.values()), [])
         return row
 
-    def _build(self, commit: Commit) -> None:
-        with progress.bar(self.console) as bar:
-            bar.add_task(line(f"building {commit.hash[:10]} {commit.subject}"), total=None)
-            self.builds.get(commit.hash)
+
+@dataclass
+class _Search:
+    """A search in a chain of commits, the oldest first. reasons: by place, why a commit was skipped."""
+
+    cell: str
+    chain: Sequence[Commit]
+    gates: Gates
+    verdicts: Verdicts
+    console: Console
+    reasons: dict[int, str] = field(default_factory=dict)
+
+    def run(self) -> Found:
+        last = len(self.chain) - 1
+        self._tell(f"GOOD {label(self.chain[0])}, BAD {label(self.chain[last])}, {numbers.many(last, 'commit')} after GOOD")
+        slow_down = self._ends()
+        halving = Halving(0, last)
+        done = 0
+        while (place := halving.next()) is not None:
+            total = done + halving.left()
+            # Half of the whole change, as a ratio, lies between the old level and the new one: what the judge asks is on
+            # which side of it a commit is.
+            said = self._candidate(place, halving.ahead(self.gates.places), math.sqrt(slow_down) - 1)
+            slow = SLOW.get(said.verdict)
+            if slow is None:
+                self.reasons[place] = said.words if said.ratio is None else f"{said.words}, {said.verdict}"
+            halving.tell(place, slow)
+            done += 1
+            verdict = "skipped" if slow is None else "bad" if slow else "good"
+            self._tell(f"{done} of about {total}: {label(self.chain[place])}: {said.brief}, {verdict}")
+        return self._found(halving)
+
+    def _ends(self) -> float:
+        """The ratio of both ends."""
+        for name, commit in (("GOOD", self.chain[0]), ("BAD", self.chain[-1])):
+            try:
+                self.gates.build(commit.hash)
+            except HeadBroken as broken:
+                kind = HeadBroken if name == "BAD" else Failure
+                raise kind(f"{name}, {commit.hash[:10]}, {broken.message}", broken.trace) from None
+        said = self._measure(0, len(self.chain) - 1)
+        self._tell(f"both ends: {said.words}, {said.verdict}")
+        if said.ratio and said.verdict == "regressed":
+            return said.ratio
+        self.verdicts.forget()
+        if SLOW.get(said.verdict) is False:
+            raise Usage(f"{self.cell} is not slower at BAD than at GOOD: {said.words}; name another GOOD")
+        kind = HeadBroken if said.verdict == "broken" else Failure
+        raise kind(f"the gate of both ends gives no verdict, but {said.verdict}: {said.words}; name another GOOD")
+
+    def _candidate(self, place: int, ahead: Sequence[int], smallest: float) -> Measured:
+        """What is said of a commit against the good end; one that does not build or list its benchmarks is kept as such.
+
+        ahead: this place and others that are measured at the same time, where there are machines for them.
+        """
+        lacking = [other for other in ahead if self._pair(0, other) not in self.verdicts.found]
+        if place in lacking:
+            pairs = [(self.chain[0].hash, self.chain[other].hash) for other in lacking]
+            for other, found in zip(lacking, self.gates.rows(pairs, self.chain[-1].hash, smallest), strict=True):
+                if isinstance(found, (HeadBroken, NothingInstalled)):
+                    self.verdicts.add(self._pair(0, other), Measured("skipped", reason=found.message))
+                elif isinstance(found, Row):
+                    self.verdicts.add(self._pair(0, other), _measured(found))
+                elif other == place:
+                    raise found
+        return self.verdicts.found[self._pair(0, place)]
+
+    def _measure(self, base: int, head: int) -> Measured:
+        """A gate of the cell between two places, unless there was one."""
+        pair = self._pair(base, head)
+        if pair not in self.verdicts.found:
+            (found,) = self.gates.rows([(self.chain[base].hash, self.chain[head].hash)], self.chain[-1].hash, None)
+            if isinstance(found, Failure):
+                raise found
+            self.verdicts.add(pair, _measured(found))
+        return self.verdicts.found[pair]
 
     def _pair(self, base: int, head: int) -> str:
         return f"{self.chain[base].hash}..{self.chain[head].hash}"

@@ -8,12 +8,15 @@ from pathlib import Path
 import click
 
 from convbench.cli.parts import errors, options, output
+from convbench.common import extras
 
 
 @click.command("bisect")
 @click.argument("cell")
 @click.argument("good", required=False)
 @click.argument("bad", required=False)
+@options.CLUSTER
+@options.MACHINES
 @options.CONFIG
 @options.ENVIRONMENT
 @options.PYTHON
@@ -22,6 +25,8 @@ def command(
     cell: str,
     good: str | None,
     bad: str | None,
+    cluster: str | None,
+    machines: str,
     config: Path | None,
     environments: tuple[str, ...],
     python: str | None,
@@ -44,6 +49,13 @@ def command(
 
     with errors.mistakes_end_with_2():
         wanted = Wanted.chosen(environments, python, launch_method)
-        found = search.run(project.find(config), cell, good, bad, wanted, output.console(table.ENDLESS))
+        question = project.find(config), cell, good, bad, wanted
+        if cluster:
+            extras.require("--cluster", "cluster", "distributed")
+            from convbench.cluster import bisects
+
+            found = bisects.run(*question, cluster, machines, output.console(table.ENDLESS))
+        else:
+            found = search.run(*question, output.console(table.ENDLESS))
         answer.show(found, output.console(table.ENDLESS))
     sys.exit(found.exit_status)

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from convbench.cli.parts import errors, options, output
-from convbench.common import terminal
+from convbench.common import extras, terminal
 from convbench.common.selection import Selection
 
 MAX_SHARDS = 1000
@@ -68,6 +68,8 @@ def _shard(_context, parameter, text: str | None) -> tuple[int, int] | None:
 )
 @click.option("--dirty", is_flag=True, help="Measure the working tree, with uncommitted and new files, as HEAD.")
 @click.option("--installed", is_flag=True, help="Build nothing: BASE and HEAD are interpreters or folders of packages.")
+@options.CLUSTER
+@options.MACHINES
 @options.CONFIG
 @options.ENVIRONMENT
 @options.PYTHON
@@ -91,6 +93,8 @@ def command(
     self_test,
     dirty,
     installed,
+    cluster,
+    machines,
     config,
     environments,
     python,
@@ -126,6 +130,8 @@ def command(
         raise click.UsageError("--dirty, --installed and --self-test cannot be combined")
     if self_test and markdown:
         raise click.UsageError("--self-test writes no Markdown: use --json, or omit --markdown")
+    if cluster and (shard or merge or why is not None or installed or self_test):
+        raise click.UsageError("--cluster cannot be combined with --shard, --merge, --why, --installed or --self-test")
     if dirty and head:
         raise click.UsageError("--dirty measures the working tree as HEAD: give BASE at most")
     with errors.mistakes_end_with_2():
@@ -159,6 +165,12 @@ def command(
             rates = selftest.run(here, request, self_test, output.console())
             selftest.show(rates, output.console())
             sys.exit(selftest.exit_status(rates))
-        found = pipeline.run(here, request, output.console())
+        if cluster:
+            extras.require("--cluster", "cluster", "distributed")
+            from convbench.cluster import gates
+
+            found = gates.run(here, request, cluster, machines, output.console())
+        else:
+            found = pipeline.run(here, request, output.console())
         formats.show(found, output.console(table.ENDLESS))
     sys.exit(found.exit_status)

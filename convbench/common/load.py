@@ -8,21 +8,23 @@ import time
 import click
 import psutil
 
+from convbench.common.faults import MachineFault
+
 # Limits for measurements on one core: cores in use by other processes, and the share of time stolen by the host.
 MAX_BUSY_CORES = 0.5
 MAX_STOLEN_SHARE = 0.1
 MAX_WAIT_SECONDS = 20  # for a short disturbance to end, an installation just finished for example
 
 
-def wait_until_quiet() -> None:
-    """Wait until the machine is idle. Raises ClickException that names what is busy where that takes too long."""
-    give_up, told = time.monotonic() + MAX_WAIT_SECONDS, False
+def wait_until_quiet(seconds: float = MAX_WAIT_SECONDS) -> None:
+    """Wait until the machine is idle. Raises MachineFault that names what is busy where that takes too long."""
+    give_up, told = time.monotonic() + seconds, False
     while reason := busy():
         if not told:
-            click.echo(f"waiting up to {MAX_WAIT_SECONDS:.0f} s until this machine is idle: {reason}", err=True)
+            click.echo(f"waiting up to {seconds:.0f} s until this machine is idle: {reason}", err=True)
             told = True
         if time.monotonic() > give_up:
-            raise click.ClickException(
+            raise MachineFault(
                 f"this machine is too busy to measure on: {reason}; stop other processes, or use --busy to measure anyway"
             )
 

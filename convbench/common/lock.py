@@ -8,12 +8,13 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import filelock
+
+from convbench.common.faults import MachineFault
 
 # Of all users and clones of this machine, so not in TMPDIR, of which each job of a cluster may have its own.
 MACHINE = Path("/tmp" if os.name == "posix" else tempfile.gettempdir(), "convbench.lock")
-EVERY_USER = 0o666
+OWN, EVERY_USER = 0o644, 0o666
 OVERRIDE = "CONVBENCH_LOCK"  # for tests, in which one machine stands for several
 
 
@@ -32,7 +33,7 @@ def folder(work: Path, results: Path) -> Iterator[None]:
     """Allow one command at a time to write results to a project's folders, whichever machine measures them.
 
     work: the folder that holds the lock. results: where its results go. Both are made if they are missing.
-    Raises ClickException if another command holds the lock, or a folder cannot be written to.
+    Raises MachineFault if another command holds the lock, or a folder cannot be written to.
     """
     try:
         work.mkdir(parents=True, exist_ok=True)
@@ -43,15 +44,15 @@ def folder(work: Path, results: Path) -> Iterator[None]:
         with _held(work / "lock", "here"):
             yield
     except OSError as error:
-        raise click.ClickException(f"cannot write to {error.filename or work}: {error.strerror}") from None
+        raise MachineFault(f"cannot write to {error.filename or work}: {error.strerror}") from None
 
 
 @contextlib.contextmanager
-def _held(file: Path, where: str, wait: float = 0.0, **settings: int) -> Iterator[None]:
+def _held(file: Path, where: str, wait: float = 0.0, mode: int = OWN) -> Iterator[None]:
     try:
-        with filelock.FileLock(file, timeout=wait, **settings):
+        with filelock.FileLock(file, timeout=wait, mode=mode):
             yield
     except filelock.Timeout:
-        raise click.ClickException(
+        raise MachineFault(
             f"another `convbench` command is measuring {where}; two at once would disturb each other"
         ) from None

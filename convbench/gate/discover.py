@@ -22,7 +22,7 @@ from convbench.common import load
 from convbench.common.cells import plain
 from convbench.common.selection import Selection, check_names, select
 from convbench.gate.build import SIDES, Built
-from convbench.gate.failures import Failure, Reason, Usage, caused_by
+from convbench.gate.failures import EmptyShard, Failure, Reason, Usage, caused_by
 from convbench.gate.workers import PROGRAM, START_TIMEOUT, TimedCell, environment
 
 CACHE_TIMEOUT = 600.0  # seconds for a setup_cache whose suite does not say; asv's own default is a minute for everything
@@ -102,7 +102,7 @@ def discover(
         # In an order that has nothing to do with cost, or one shard would have all the large sizes.
         cells = sorted(cells, key=lambda cell: hashlib.sha256(cell.name.encode()).digest())[shard[0] - 1 :: shard[1]]
         if not cells:
-            raise Usage(f"there are fewer cells than shards: none is left for {shard[0]}/{shard[1]}")
+            raise EmptyShard(f"there are fewer cells than shards: none is left for {shard[0]}/{shard[1]}")
     gone = [cell for cell in cells if cell.benchmark not in head.benchmarks]
     broken: Reasons = {"base": {}, "head": {cell.name: Reason("it can no longer be imported") for cell in gone}}
     for side in SIDES:

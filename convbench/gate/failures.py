@@ -42,6 +42,10 @@ class Usage(click.ClickException):
     exit_code = USAGE
 
 
+class EmptyShard(Usage):
+    """There are fewer cells than shards."""
+
+
 @dataclass(frozen=True)
 class Reason:
     """Why a cell failed, in words, and the traceback where an exception was the cause."""

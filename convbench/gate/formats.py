@@ -143,7 +143,8 @@ def _quantity(value: float | None, unit: str) -> str:
 
 
 def _remarks(row: Row) -> list[str]:
-    return [remark for remark in (row.reason, row.accepted, *_beside(row)) if remark]
+    where = f"measured on {row.measured_on}" if row.measured_on else None
+    return [remark for remark in (row.reason, row.accepted, *_beside(row), where) if remark]
 
 
 def as_json(report: Report) -> dict[str, Any]:

@@ -32,7 +32,13 @@ def merge(files: Sequence[Path], acceptances: Sequence[Acceptance] = ()) -> Repo
             if content[key] != contents[0][key]:
                 raise Usage(f"{file} is of another gate than {files[0]}: {key} is {content[key]!r} and {contents[0][key]!r}")
     _require_all(files, contents)
-    rows = [_row(cell) for content in contents for cell in content["cells"]]
+    machines = dict.fromkeys(content["machine"]["machine"] for content in contents)
+    several = len(machines) > 1
+    rows = [
+        dataclasses.replace(_row(cell), measured_on=content["machine"]["machine"] if several else None)
+        for content in contents
+        for cell in content["cells"]
+    ]
     if len({row.name for row in rows}) < len(rows):
         raise Usage("a cell is in several of these reports")
     first = contents[0]
@@ -40,7 +46,7 @@ def merge(files: Sequence[Path], acceptances: Sequence[Acceptance] = ()) -> Repo
     return Report(
         first["base"],
         first["head"],
-        {"machine": ", ".join(dict.fromkeys(content["machine"]["machine"] for content in contents))},
+        {"machine": ", ".join(machines)},
         first["settings"],
         in_order(_judged(rows, smallest, acceptances)),
         [(one["benchmark"], one["reason"]) for one in first["not_timed"]],

@@ -58,11 +58,9 @@ def run(project: Project, request: Request, console: Console) -> Report:
 
     Raises Usage for a wrong question; every other failure is in the report, with its exit status.
     """
-    sides = _sides(project, request)
+    sides = sides_of(project, request)
     named = resolve.named_file(request.accept_file)
-    for path in filter(None, (request.json, request.markdown)):
-        if not path.parent.is_dir():
-            raise Usage(f"{path} cannot be written: {path.parent} is not a folder")
+    require_folders(request)
     start = time.monotonic()
     found = empty = Report(
         sides["base"], sides["head"], machine.facts(), settings(request), kind=request.kind, partial=request.partial
@@ -72,7 +70,7 @@ def run(project: Project, request: Request, console: Console) -> Report:
     try:
         with lock.lock(project.work, project.results), interrupts.termination():
             for found in _reports(project, request, named, empty, console):
-                _write(request, _timed(found, start))
+                write(request, _timed(found, start))
     except (KeyboardInterrupt, interrupts.Interrupted):
         found = found.failed(Failure("interrupted: the report contains the results so far"))
     except Usage:
@@ -83,7 +81,7 @@ def run(project: Project, request: Request, console: Console) -> Report:
         found = found.failed(Failure(faults.sentence(error), traceback.format_exc()))
     found = _timed(found, start)
     try:
-        _write(request, found)
+        write(request, found)
     except Failure as failure:
         found = found.failed(failure)
     return found
@@ -96,7 +94,7 @@ def why(project: Project, request: Request, cell: str, console: Console) -> dict
     """
     pattern = f"^(?:{re.escape(cell)}$|{fnmatch.translate(cell)})"
     request = dataclasses.replace(request, selection=Selection((pattern,)))
-    sides = _sides(project, request)
+    sides = sides_of(project, request)
     try:
         with lock.lock(project.work, project.results), interrupts.termination():
             _, suite, _ = prepare(project, sides, request, console)
@@ -109,7 +107,15 @@ def why(project: Project, request: Request, cell: str, console: Console) -> dict
     return found | {one.name: "untouched" for one in suite.untouched}
 
 
-def _sides(project: Project, request: Request) -> dict[str, str]:
+def require_folders(request: Request) -> None:
+    """Raise Usage if a report cannot be written where it is asked for."""
+    for path in filter(None, (request.json, request.markdown)):
+        if not path.parent.is_dir():
+            raise Usage(f"{path} cannot be written: {path.parent} is not a folder")
+
+
+def sides_of(project: Project, request: Request) -> dict[str, str]:
+    """The full hashes, or paths, of both sides. Raises Usage."""
     if request.kind is Kind.INSTALLED:
         return installed.sides(request.base, request.head)
     return resolve.commits(project, request.base, request.head, request.kind is Kind.DIRTY)
@@ -133,7 +139,8 @@ def _timed(found: Report, start: float) -> Report:
     return dataclasses.replace(found, seconds=time.monotonic() - start)
 
 
-def _write(request: Request, found: Report) -> None:
+def write(request: Request, found: Report) -> None:
+    """Write the reports that are asked for. Raises Failure."""
     if request.json:
         formats.write_json(request.json, found)
     if request.markdown:
@@ -187,7 +194,7 @@ def _reports(
 def merged(files: Sequence[Path], request: Request) -> Report:
     """The report of all shards; writes what is asked for. Raises Usage."""
     found = merge.merge(files, request.acceptances)
-    _write(request, found)
+    write(request, found)
     return found
 
 

@@ -58,7 +58,8 @@ class Row:
 
     before, after: seconds of a call, of the median round split by the ratio; or values, in their unit. ratio: head over base,
     with its interval. log_ratios: of the rounds of a timed cell, the first and the confirming ones. values: of the rounds of
-    others, base and head. touched: the difference for which it was measured, None if that is not known.
+    others, base and head. touched: the difference for which it was measured, None if that is not known. measured_on: which of
+    several has measured it.
     """
 
     benchmark: str
@@ -78,6 +79,7 @@ class Row:
     unit: str = "seconds"
     values: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     touched: str | None = None
+    measured_on: str | None = None
 
     @property
     def name(self) -> str:

@@ -14,6 +14,7 @@ import click
 
 from convbench.asv import build_log, git
 from convbench.common import session_guard
+from convbench.common.faults import MachineFault
 from convbench.run.workspace import Workspace
 
 POLL_SECONDS = 0.2
@@ -44,13 +45,14 @@ def run(workspace: Workspace, command: list[str], log: Path, variables: Mapping[
         finally:
             session_guard.end(process)
     if process.returncode not in (0, BENCHMARK_FAILED):
-        raise click.ClickException(_cause(workspace.folder, log, process.returncode))
+        raise _failure(workspace.folder, log, process.returncode)
 
 
-def _cause(folder: Path, log: Path, status: int) -> str:
+def _failure(folder: Path, log: Path, status: int) -> click.ClickException:
     ended = f"asv ended with status {status}"
     # A log on a full disk cannot hold the reason.
     is_full = shutil.disk_usage(folder).free < FULL_DISK_BYTES
-    if reason := "the disk is full" if is_full else build_log.cause(log):
-        return f"{reason}; {ended}, and its output is in {log}"
-    return f"{ended}: {build_log.tail(log)}"
+    if reason := build_log.FULL if is_full else build_log.cause(log):
+        kind = MachineFault if reason in (build_log.FULL, build_log.LIMITED) else click.ClickException
+        return kind(f"{reason}; {ended}, and its output is in {log}")
+    return click.ClickException(f"{ended}: {build_log.tail(log)}")

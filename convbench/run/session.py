@@ -13,9 +13,8 @@ from convbench.asv import commits, machine
 from convbench.asv.project import Project
 from convbench.common import atomic_write, interrupts, load, lock
 from convbench.common.cells import Cell
-from convbench.common.selection import Selection, check_names, select
-from convbench.common.untrusted import Unreadable
-from convbench.run import built_commit, classes, plan, recover, reporter
+from convbench.common.selection import Selection
+from convbench.run import built_commit, choice, classes, plan, recover, reporter
 from convbench.run.built_commit import BuiltCommit
 from convbench.run.plan import ClassPlan, Pace
 from convbench.run.reporter import Position, Reporter, Summary
@@ -44,13 +43,8 @@ def run(project: Project, request: Request, console: Console) -> Summary:
     for everything that prevents it.
     """
     machine.require_device_names()
-    span = _span(project, request)
-    if changed := project.uncommitted_suite():
-        # The commit is measured by the checkout's benchmarks, so these must be committed, too.
-        raise click.ClickException(f"the suite has uncommitted changes, and results are kept by commit: {changed}")
     tell = Reporter(console)
-    if project.uncommitted():
-        tell.uncommitted_changes()
+    span = asked(project, request, tell)
     workspace = Workspace(project, machine.name(), project.work / "run")
     session = _Session(workspace, request, tell, Summary(len(span)), Position(len(span)))
     with (
@@ -62,12 +56,19 @@ def run(project: Project, request: Request, console: Console) -> Summary:
     return session.summary
 
 
-def _span(project: Project, request: Request) -> list[str]:
-    """The commits to measure, in this order."""
+def asked(project: Project, request: Request, tell: Reporter) -> list[str]:
+    """The commits to measure, in this order. Raises ClickException where the suite has changes that no commit holds."""
     if request.revisions is None:
-        return [project.commit()]
-    found = commits.resolve(project, request.revisions, lambda: results.measured_commits(project.results))
-    return commits.order(found)[: request.max_commits]
+        span = [project.commit()]
+    else:
+        found = commits.resolve(project, request.revisions, lambda: results.measured_commits(project.results))
+        span = commits.order(found)[: request.max_commits]
+    if changed := project.uncommitted_suite():
+        # The commit is measured by the checkout's benchmarks, so these must be committed, too.
+        raise click.ClickException(f"the suite has uncommitted changes, and results are kept by commit: {changed}")
+    if project.uncommitted():
+        tell.uncommitted_changes()
+    return span
 
 
 @dataclass
@@ -138,18 +139,8 @@ class _Session:
     def _select(self, built: BuiltCommit, is_first: bool) -> list[Cell]:
         """The selected cells. Raises ClickException if the first commit that builds has none."""
         selection = self.request.selection
-        if is_first:
-            check_names(built.known, selection.implementations)
-        cells = select(built.known, selection)
-        if is_first and not cells:
-            if selection.quick and not any(benchmark.get("quick") for benchmark in built.known.values()):
-                raise click.ClickException("this suite declares no short selection; leave out --quick")
-            raise click.ClickException(
-                "no cell is called that; names look like conv2d.ImageSize.time_conv2d('cpu.torch', '256x256')"
-            )
-        if selection.patterns or selection.implementations or machine.has_device():
-            return cells
-        without = [cell for cell in cells if built.device(cell) != "cuda"]
+        cells = choice.selected(built, selection, is_first)
+        without = choice.possible(cells, built, selection, machine.has_device())
         if is_first and len(without) < len(cells):
             self.tell.without_device(len(cells) - len(without))
         return without
@@ -164,16 +155,8 @@ class _Session:
         """The cells that a commit lacks, by its file of the environments of one that is built."""
         if self.request.again:
             return cells
-        named = bool(self.request.selection.implementations)
-        try:
-            lacking = [
-                plan.missing(cells, built.known, file, named=named)
-                for file in built.results_files(self.workspace.published, commit)
-            ]
-            missing = {cell for cells in lacking for cell in cells}
-            return [cell for cell in cells if cell in missing]
-        except Unreadable as error:
-            raise click.ClickException(f"{error}; move it away to measure the commit again") from None
+        files = built.results_files(self.workspace.published, commit)
+        return choice.missing(cells, built, files, self.request.selection)
 
     def _measure(self, built: BuiltCommit, cells: list[Cell], left: list[str]) -> None:
         """Measure what a commit lacks, and say how long that and the rest will take."""

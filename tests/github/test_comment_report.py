@@ -44,7 +44,7 @@ WRONG = {
 # What a base from before it came does not write.
 LATER = ("proposed", "proposal_error", "other_environments", "differences", "compared", "traceback")
 LATER += ("schema", "version", "shard", "partial", "smallest", "unit", "values")
-LATER += ("touched", "untouched", "identical", "ignored")
+LATER += ("touched", "untouched", "identical", "ignored", "measured_on")
 COMPLETE = report(proposed=[{"cell": "a", "reason": FOREIGN}], proposal_error=FOREIGN)
 
 

@@ -40,6 +40,7 @@ CONFIGURATION = {
 
 def suite_project(folder, suite, environment=PREINSTALLED):
     """A project of one commit whose suite brings its code along."""
+    folder.mkdir(exist_ok=True)
     (folder / "asv.conf.json").write_text(json.dumps(CONFIGURATION | environment))
     (folder / "benchmarks").mkdir()
     (folder / "benchmarks" / "__init__.py").write_text("")

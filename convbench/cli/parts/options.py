@@ -41,6 +41,12 @@ ENVIRONMENT = click.option(
 )
 PYTHON = click.option("--python", metavar="VERSION", help="As in asv: Python of the configured kind of environment.")
 LAUNCH_METHOD = click.option("--launch-method", type=click.Choice(["auto", "spawn", "forkserver"]), help="As in asv.")
+CLUSTER = click.option(
+    "--cluster", metavar="ADDRESS", help="Measure on the workers of this dask scheduler, or of its scheduler file."
+)
+MACHINES = click.option(
+    "--machines", metavar="GLOB", default="*", help="With --cluster: the machines to measure on.  [default: all]"
+)
 DISTURBED = click.option(
     *("--disturbed", "again"),
     flag_value="disturbed",

@@ -1,0 +1,1 @@
+"""Measures on many machines, the workers of a dask cluster."""

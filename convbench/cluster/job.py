@@ -1,0 +1,42 @@
+"""The process of one measurement on a worker's machine: python -m convbench.cluster.job FOLDER, which has the job in a file.
+
+It is a process of its own, since a measurement forks, handles signals and pins cores, and what it starts has to end with it.
+"""
+
+from __future__ import annotations
+
+import errno
+import pickle
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from convbench.cluster import remote, source
+from convbench.cluster.remote import Job
+from convbench.common import faults, lock
+from convbench.common.faults import MachineFault
+
+
+def answer(job: Job, needed: tuple[Any, ...]) -> Any:
+    """What the job's function returns, or the ClickException that it raises."""
+    place = job.source.place
+    try:
+        with lock.lock(place / "lock", place, job.patience):  # others measure in this clone, too
+            project = source.checkout(job.source)
+        return job.function(project, *job.arguments, *needed)
+    except click.ClickException as error:
+        return error
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            return MachineFault("the disk is full")
+        return click.ClickException(faults.sentence(error))
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    content = pickle.dumps(answer(*pickle.loads((folder / remote.JOB).read_bytes())))
+    unfinished = folder / "unfinished"
+    unfinished.write_bytes(content)
+    unfinished.rename(folder / remote.ANSWER)
