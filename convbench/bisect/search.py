@@ -163,27 +163,31 @@ class _Search:
 
         ahead: this place and others that are measured at the same time, where there are machines for them.
         """
-        lacking = [other for other in ahead if self._pair(0, other) not in self.verdicts.found]
-        if place in lacking:
-            pairs = [(self.chain[0].hash, self.chain[other].hash) for other in lacking]
-            for other, found in zip(lacking, self.gates.rows(pairs, self.chain[-1].hash, smallest), strict=True):
-                if isinstance(found, (HeadBroken, NothingInstalled)):
-                    self.verdicts.add(self._pair(0, other), Measured("skipped", reason=found.message))
-                elif isinstance(found, Row):
-                    self.verdicts.add(self._pair(0, other), _measured(found))
-                elif other == place:
-                    raise found
-        return self.verdicts.found[self._pair(0, place)]
+        pairs = {self._pair(0, other): (0, other) for other in ahead if len(ahead) > 1}
+        lacking = {pair: places for pair, places in pairs.items() if pair not in self.verdicts.found}
+        for pair, found in zip(lacking, self._rows(list(lacking.values()), smallest) if lacking else (), strict=True):
+            if isinstance(found, Row):
+                self.verdicts.add(pair, _measured(found))
+        try:
+            return self._measure(0, place, smallest)
+        except (HeadBroken, NothingInstalled) as broken:
+            said = Measured("skipped", reason=broken.message)
+            self.verdicts.add(self._pair(0, place), said)
+            return said
 
-    def _measure(self, base: int, head: int) -> Measured:
-        """A gate of the cell between two places, unless there was one."""
+    def _measure(self, base: int, head: int, smallest: float | None = None) -> Measured:
+        """A gate of the cell between two places, unless there was one. smallest: in place of the gate's smallest change."""
         pair = self._pair(base, head)
         if pair not in self.verdicts.found:
-            (found,) = self.gates.rows([(self.chain[base].hash, self.chain[head].hash)], self.chain[-1].hash, None)
+            (found,) = self._rows([(base, head)], smallest)
             if isinstance(found, Failure):
                 raise found
             self.verdicts.add(pair, _measured(found))
         return self.verdicts.found[pair]
+
+    def _rows(self, places: Sequence[tuple[int, int]], smallest: float | None) -> Sequence[Row | Failure]:
+        pairs = [(self.chain[base].hash, self.chain[head].hash) for base, head in places]
+        return self.gates.rows(pairs, self.chain[-1].hash, smallest)
 
     def _pair(self, base: int, head: int) -> str:
         return f"{self.chain[base].hash}..{self.chain[head].hash}"

@@ -180,6 +180,8 @@ class Pool:
             work.failed(task, f"{task.title} is given up: {count} workers were killed while they ran it")
         except CancelledError:
             raise self._gone() from None
+        except Exception as error:  # of dask, which could not pass on the task or its answer
+            work.failed(task, f"{task.title} on {task.machine}: {type(error).__name__}: {error}")
         else:
             if isinstance(answer, Failed):
                 return self._failed(work, task, answer)
@@ -227,6 +229,8 @@ class Pool:
         for address, (future, facts) in list(self.asked.items()):
             if future.done():
                 self._heard(address, future, facts)
+        if not self.asked:
+            self.packed.clear()
         for machine in self.machines.values():
             self.seen[machine.name] = self.met = self.tended
             self.used = True

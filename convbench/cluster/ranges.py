@@ -26,7 +26,7 @@ from convbench.run import choice, classes, plan, session
 from convbench.run.plan import ClassPlan
 from convbench.run.reporter import Reporter, Summary, problems
 from convbench.run.workspace import Workspace
-from convbench.stored import side_lines, unbuilt
+from convbench.stored import unbuilt
 
 BUILD_SECONDS = 4 * 3600.0  # of one commit, environment included
 EXTRA_SECONDS = 600.0  # of a class, beyond the timeouts of its cells
@@ -200,8 +200,7 @@ class Range:
             self._publish_list(series, build)
             series.waiting = deque(commit for commit in series.waiting if self._missing(series, build, cells, commit))
         lacking = self._missing(series, build, cells, build.commit)
-        earlier = plan.durations(sorted(published.glob(f"*{side_lines.ENDING}"), key=lambda path: path.stat().st_mtime))
-        plans = _whole_classes(plan.classes(lacking, build.built.known, earlier))
+        plans = _whole_classes(plan.classes(lacking, build.built.known, {}))
         if plans:
             series.begun.append(_Commit(build.commit, build, future, deque(plans)))
         else:
@@ -245,7 +244,6 @@ def _whole_classes(plans: Sequence[ClassPlan]) -> list[ClassPlan]:
     for each in plans:
         if each.name in found:
             found[each.name].cells += each.cells
-            found[each.name].seconds += each.seconds
         else:
             found[each.name] = each
     return list(found.values())

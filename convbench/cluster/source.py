@@ -104,10 +104,8 @@ def receive(source: Source, packed: Sequence[bytes], commits: Iterable[str], sha
         if pack:
             git.unpack(str(directory), pack)
         git.refer(str(directory), {f"{REFS}/{commit}": commit for commit in sent})
-        if directory.name != ".git":  # asv fetches from where a mirror came from, which is itself
-            _in(directory, "update-ref", "--no-deref", "HEAD", sent[0])
-        else:
-            checkout(source)
+        # asv fetches from where a mirror came from, which is itself.
+        _in(directory, "update-ref", "--no-deref", "HEAD", sent[0])
 
 
 def _make(directory: Path) -> None:
