@@ -157,6 +157,7 @@ def test_the_tool_reads_our_results(tool, tmp_path):
 @pytest.mark.parametrize(
     ("command", "said"),
     [
+        (["run", "--cluster", "tls://x:1"], "--cluster needs distributed: pip install 'convbench[cluster]'"),
         (["export", "all.parquet"], "Parquet needs pyarrow: pip install 'convbench[export]'"),
         (
             ["profile", "a", "b", "--native", "a.svg"],
