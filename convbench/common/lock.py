@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
-import tempfile
+import socket
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,10 +15,8 @@ import filelock
 
 from convbench.common.faults import MachineFault
 
-# Of all users and clones of this machine, so not in TMPDIR, of which each job of a cluster may have its own.
-MACHINE = Path("/tmp" if os.name == "posix" else tempfile.gettempdir(), "convbench.lock")
-OWN, EVERY_USER = 0o644, 0o666
-OVERRIDE = "CONVBENCH_LOCK"  # for tests, in which one machine stands for several
+OVERRIDE = "CONVBENCH_LOCK"  # for tests, in which one machine stands for several: another name of the machine's lock
+POLL_SECONDS = 0.1
 
 
 @contextlib.contextmanager
@@ -24,7 +25,28 @@ def lock(work: Path, results: Path, wait: float = 0.0) -> Iterator[None]:
 
     wait: seconds to wait for another measurement to end. Otherwise as `folder`.
     """
-    with folder(work, results), _held(Path(os.environ.get(OVERRIDE) or MACHINE), "on this machine", wait, mode=EVERY_USER):
+    with folder(work, results), _machine(time.monotonic() + wait):
+        yield
+
+
+@contextlib.contextmanager
+def _machine(until: float) -> Iterator[None]:
+    """Hold the lock of this machine, whichever user and clone asks: a name of Linux's for sockets, which needs no folder that
+    all may write to, and goes with its process (unix(7), abstract addresses). Elsewhere nothing is measured in turn.
+    """
+    if sys.platform != "linux":
+        yield
+        return
+    name = hashlib.sha256(os.environ.get(OVERRIDE, "").encode()).hexdigest()
+    with socket.socket(socket.AF_UNIX) as held:
+        while True:
+            try:
+                held.bind(f"\0convbench-{name}")
+                break
+            except OSError:
+                if time.monotonic() > until:
+                    raise _taken("on this machine") from None
+            time.sleep(POLL_SECONDS)
         yield
 
 
@@ -41,18 +63,13 @@ def folder(work: Path, results: Path) -> Iterator[None]:
         with contextlib.suppress(FileExistsError), (work / ".gitignore").open("x", encoding="utf-8") as file:
             file.write("*\n")
         results.mkdir(parents=True, exist_ok=True)
-        with _held(work / "lock", "here"):
+        with filelock.FileLock(work / "lock", timeout=0):
             yield
+    except filelock.Timeout:
+        raise _taken("here") from None
     except OSError as error:
         raise MachineFault(f"cannot write to {error.filename or work}: {error.strerror}") from None
 
 
-@contextlib.contextmanager
-def _held(file: Path, where: str, wait: float = 0.0, mode: int = OWN) -> Iterator[None]:
-    try:
-        with filelock.FileLock(file, timeout=wait, mode=mode):
-            yield
-    except filelock.Timeout:
-        raise MachineFault(
-            f"another `convbench` command is measuring {where}; two at once would disturb each other"
-        ) from None
+def _taken(where: str) -> MachineFault:
+    return MachineFault(f"another `convbench` command is measuring {where}; two at once would disturb each other")

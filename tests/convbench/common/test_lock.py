@@ -1,6 +1,7 @@
 """The folder in which one measurement at a time works."""
 
-import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -49,14 +50,26 @@ def test_it_waits_for_another_measurement_to_end(tmp_path):
         pass
 
 
-def test_a_lock_serves_every_user(monkeypatch, tmp_path):
-    monkeypatch.setenv(lock.OVERRIDE, str(tmp_path / "machine.lock"))
-    before = os.umask(0o077)
-    try:
-        with lock.lock(tmp_path / "one", tmp_path):
-            assert (tmp_path / "machine.lock").stat().st_mode & 0o777 == lock.EVERY_USER
-    finally:
-        os.umask(before)
+def test_the_lock_of_the_machine_serves_every_user(tmp_path):
+    code = """
+import os, sys
+from pathlib import Path
+from convbench.common import lock
+os.getuid() or os.setuid(65534)
+folder = Path(sys.argv[1]) / str(os.getpid())
+with lock.lock(folder, folder):
+    print("held")
+"""
+    tmp_path.chmod(0o777)
+    for parent in list(tmp_path.parents)[:3]:
+        parent.chmod(parent.stat().st_mode | 0o055)
+
+    def other():
+        return subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
+
+    with lock.lock(tmp_path / "one", tmp_path):
+        assert "measuring on this machine" in (refused := other()).stderr, refused
+    assert other().stdout == "held\n"
 
 
 def test_a_link_in_its_place_is_not_followed(tmp_path):
