@@ -185,6 +185,8 @@ LARGE = {  # outputs of 8 MB and more, which go past the caches where their rows
     "odd": call((1, 2, 1100, 1025), (1, 2, 3, 3)),
     "one long row": call((1, 8, 300, 304), (24, 8, 1, 1)),
     "one odd row": call((1, 8, 301, 305), (24, 8, 1, 1)),
+    "sum of planes": call((1, 9, 1100, 2048), (1, 9, 1, 1)),
+    "odd sum of planes": call((1, 9, 1100, 2049), (1, 9, 1, 1)),
     "laid out": call((1, 4, 600, 608), (24, 4, 3, 3), stride=2, padding=1),
 }
 
@@ -241,6 +243,22 @@ LEFT_OVER = [
     for columns, stride in ((3, 1), (8, 1), (13, 1), (26, 1), (55, 2))
     for outputs in (7, 23)
 ]
+
+
+# 1x1 layers of one and two outputs: with fewer, as many and more channels than are summed at a time, pixels than a block has.
+PLANES = [
+    call((images, channels * groups, *size), (outputs * groups, channels, 1, 1), bias=True, groups=groups, dtype=dtype)
+    for images, groups, outputs, dtype in ((1, 1, 1, "float32"), (3, 2, 2, "float32"), (1, 3, 1, "float64"))
+    for channels in (1, 7, 8, 9, 19)
+    for size in ((1, 1), (3, 5), (16, 32), (33, 41))
+]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_blocks_of_planes_end_where_they_should(threads):
+    for what in PLANES:
+        with case(vars(what)):
+            agrees("cpu.cython_direct", what, threads)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -340,7 +358,8 @@ def test_narrower_vectors_do_too(name, build, tmp_path, monkeypatch):
         agrees(name, what, 2)
 
     agree()
-    known = {"cpu.cython_packed": TILED + CUT + LEFT_OVER, "cpu.cython_direct": [*one_tap((13, 19)), *laid_out((9, 13))]}
+    rows = [*PLANES, *one_tap((13, 19)), *laid_out((9, 13))]
+    known = {"cpu.cython_packed": TILED + CUT + LEFT_OVER, "cpu.cython_direct": rows}
     for what in known.get(name, [])[:: 5 if few else 1]:
         with case(vars(what)):
             agrees(name, what, 2)

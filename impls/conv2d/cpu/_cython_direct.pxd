@@ -5,11 +5,13 @@ cdef extern from *:
     #include "_scratch.h"
     #include "_float.h"
     #include "_depthwise.h"
+    #include "_plane_sums.h"
     #include "_pointwise.h"
     #include "_pointwise_packed.h"
     #include "_rows.h"
     #include "_double.h"
     #include "_depthwise.h"
+    #include "_plane_sums.h"
     #include "_pointwise.h"
     #include "_pointwise_packed.h"
     #include "_rows.h"
@@ -21,10 +23,13 @@ cdef extern from *:
     Py_ssize_t useful_threads(const Shape*, Py_ssize_t, Py_ssize_t, Py_ssize_t) nogil
     bint has_strips(const Shape*) nogil
     bint is_multi_output(const Shape*) nogil
+    bint sums_planes(const Shape*) nogil
     bint is_pointwise(const Shape*, Py_ssize_t) nogil
     Py_ssize_t pointwise_channels(const Shape*) nogil
     void pointwise_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, bint, bint, Py_ssize_t*, float*) nogil
     void pointwise_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, bint, bint, Py_ssize_t*, double*) nogil
+    void plane_sums_float(const Shape*, const float*, const float*, const float*, float*, Py_ssize_t, Py_ssize_t, bint) nogil
+    void plane_sums_double(const Shape*, const double*, const double*, const double*, double*, Py_ssize_t, Py_ssize_t, bint) nogil
     bint packs_weights(const Shape*, Py_ssize_t, bint, bint) nogil
     bint copies_pixels(const Shape*) nogil
     void pack_pointwise_float(const Shape*, const float*, float*) nogil
@@ -58,5 +63,6 @@ cdef extern from *:
         MAX_CACHED_BATCH_BYTES
         MAX_SHARE_WEIGHT_BYTES
         MIN_SHARE_OUTPUTS
+        PLANE_BLOCK_BYTES
         MIN_STREAMED_BYTES
     const char* INSTRUCTIONS

@@ -141,6 +141,37 @@ cdef int long_rows(
     return 0
 
 
+cdef inline void plane_strip(
+    const Shape* g, const floating* input, const floating* weight, const floating* bias, floating* output, Py_ssize_t groups,
+    Py_ssize_t strips, Py_ssize_t job, bint streamed,
+) noexcept nogil:
+    """Strip job % strips of a group of an image, the one of number job // strips, of whole blocks."""
+    cdef Py_ssize_t plane = g.height * g.width, block = PLANE_BLOCK_BYTES // sizeof(floating), blocks = (plane + block - 1) // block
+    cdef Py_ssize_t image = job // strips, at = job % strips, k = image % groups * g.outputs
+    cdef Py_ssize_t begin = blocks * at // strips * block, end = min(plane, blocks * (at + 1) // strips * block)
+    input += image * g.channels * plane
+    weight += k * g.channels
+    output += image * g.outputs * plane
+    if floating is float:
+        plane_sums_float(g, input, weight, bias + k, output, begin, end, streamed)
+    else:
+        plane_sums_double(g, input, weight, bias + k, output, begin, end, streamed)
+
+
+cdef void sum_all_planes(
+    const Shape* g, const floating* input, const floating* weight, const floating* bias, floating* output, Py_ssize_t images,
+    Py_ssize_t groups, Py_ssize_t threads, bint streamed,
+) noexcept nogil:
+    """Fill the output where it is sums_planes; images: of all groups."""
+    cdef Py_ssize_t strips = 1 if images % threads == 0 or images >= 8 * threads else threads, job
+    if threads == 1:
+        for job in range(images):
+            plane_strip(g, input, weight, bias, output, groups, 1, job, streamed)
+    else:
+        for job in prange(images * strips, schedule="static", num_threads=threads):
+            plane_strip(g, input, weight, bias, output, groups, strips, job, streamed)
+
+
 cdef inline void band(
     const Shape* g, const floating* input, const floating* weight, const floating* bias, floating* output, Py_ssize_t groups,
     Py_ssize_t pieces, Py_ssize_t shares, Py_ssize_t job, bint streamed, Py_ssize_t* offsets, floating* work,
@@ -169,6 +200,10 @@ cdef int along_rows(
     cdef bint streamed = (
         images * g.outputs * g.out_height * g.out_width * sizeof(floating) >= MIN_STREAMED_BYTES and <size_t> output % VECTOR_SIZE == 0
     )
+    if sums_planes(g):
+        with nogil:
+            sum_all_planes(g, input, weight, bias, output, images, groups, threads, streamed)
+        return 0
     if is_pointwise(g, VECTOR_SIZE // sizeof(floating)):
         return long_rows(g, input, weight, bias, output, batch, groups, threads, streamed)
     if floating is float:

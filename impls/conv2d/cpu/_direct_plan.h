@@ -93,10 +93,17 @@ static ptrdiff_t im2col_channels(const Shape *g)
 
 /* 1x1 layers */
 
+/* Whether an output channel is a weighted sum of planes of the input; of more outputs, is_pointwise. */
+static int sums_planes(const Shape *g)
+{
+    return g->outputs <= MAX_PLANE_SUM_OUTPUTS && g->taps_y == 1 && g->taps_x == 1 && g->stride_y == 1 && g->stride_x == 1 && g->top == 0 &&
+           g->left == 0 && g->out_height == g->height && g->out_width == g->width;
+}
+
 /* Whether each output sees one pixel of each channel, so that an image is one long row of tiles; of a vector at least. */
 static int is_pointwise(const Shape *g, ptrdiff_t lanes)
 {
-    return g->outputs > 2 && g->taps_y == 1 && g->taps_x == 1 && g->top == 0 && g->left == 0 && g->out_height * g->out_width >= lanes &&
+    return g->outputs > MAX_PLANE_SUM_OUTPUTS && g->taps_y == 1 && g->taps_x == 1 && g->top == 0 && g->left == 0 && g->out_height * g->out_width >= lanes &&
            (g->out_height - 1) * g->stride_y < g->height && (g->out_width - 1) * g->stride_x < g->width;
 }
 

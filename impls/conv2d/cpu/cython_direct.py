@@ -4,8 +4,9 @@
 all taps and rows that see it (register blocking, as in Iandola et al., "Communication-minimizing 2D convolution in GPU
 registers", ICIP 2013); weights stay in registers if they are few. Several outputs of a group, up to six, or twelve
 with AVX-512, share a tile of one row if there are more than two, with AVX-512 than three, or four in large images.
-1x1 layers, not padded, are one row of tiles, whose pixels the first outputs copy while they are summed, or, where
-strided, are copied before, channel by channel, all that one tile sees side by side (packing, as in Goto and van de
+1x1 layers of one or two outputs, not padded, are sums of planes, eight at a time over blocks of 2 KB. Others are one
+row of tiles, whose pixels the first outputs copy while they are summed, or, where strided, are copied before, channel by
+channel, all that one tile sees side by side (packing, as in Goto and van de
 Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 34, 2008), 384 channels at a time, or with AVX-512
 all of them; there up to 14 outputs, up to 28 of up to 192 channels or of images of more than 2^19 numbers (in larger
 batches than that not where planes are over 48 kB and a multiple of four cache lines), and any number of up to 16 are
@@ -34,7 +35,7 @@ from impls.contract import implementation
 from impls.conv2d.arguments import output_shape
 
 # The cost model of depthwise layers, _is_faster_across(): what counts how much, beside how many lanes have work. Found with 8
-# to 384 channels of 7 to 224 columns, AVX-512 and AVX2, one thread and two, and a few of up to 3000 columns: docs/kernels.md.
+# to 384 channels of 7 to 224 columns, AVX-512 and AVX2, one thread and two, and a few of up to 3000 columns.
 MANY_REGISTERS = 32  # as AVX-512 has
 TRANSPOSE_TAPS = 8  # in strips, transposing a vector to channels takes as long as so many taps
 HELD_TAPS = 9  # whose weights many registers hold beside the sums

@@ -1,5 +1,5 @@
 /* Numbers that were found by measuring: the thresholds between ways to compute, and the sizes of what stays in caches. Each comment ends with
-   the processor that the number was tuned on, by the short names of docs/kernels.md, which has the figures: Zen 3, Zen 4 and Zen 5 are AMD
+   the processor that the number was tuned on, by the short names of docs/kernels.md: Zen 3, Zen 4 and Zen 5 are AMD
    EPYC, the first with AVX2, the others with AVX-512; Xeon 167 and Xeon 207 are Intel Xeon of family 6 and that model, with AVX-512. "Not
    recorded" means that no commit or page names it. Elements are numbers, of four or eight bytes; a core's first cache is its smallest. */
 #pragma once
@@ -92,6 +92,14 @@
 #define MAX_L1_IMAGE_ELEMENTS (1 << 13)
 /* Elements of a channel over which the next tiles are prefetched as well as the next channels. */
 #define MAX_SHORT_PLANE_ELEMENTS 1024
+
+/* cpu.cython_direct, sums of planes ----------------------------------------------------------------------------------------------- */
+
+/* Outputs of a 1x1 layer up to which it waits for memory, whatever is done with a pixel. Xeon 207, as the next line's. */
+#define MAX_PLANE_SUM_OUTPUTS 2
+/* Planes that are added at a time, and bytes of a block of each. */
+#define PLANES_AT_A_TIME 8
+#define PLANE_BLOCK_BYTES 2048
 
 /* cpu.cython_direct, images of one channel: strips ------------------------------------------------------------------------------- */
 
