@@ -11,6 +11,7 @@ from typing import Any
 
 INK = "#010203"  # stands for the colour of the text around the picture
 COLOURS = ("#4c8bd0", "#f0883e", "#3fa35b", "#d9534f", "#9a6fd0", "#2aa5a0", "#b9865a", "#d0689f", "#8a8f98")
+WIDTH = 5.6  # inches: on a phone, too, letters can be read
 LINEAR = 12  # a linear scale shows ratios up to this; beyond it the scale is logarithmic
 LOOK = {
     **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color", "axes.edgecolor"), INK),
@@ -78,7 +79,7 @@ def dots(quartiles: Mapping[str, Sequence[float]], label: str, words: str) -> Pi
 
     ranked = sorted(quartiles, key=lambda name: -quartiles[name][1])
     with look():
-        drawn, axes = figure(6.6, 0.75 + 0.27 * len(ranked))
+        drawn, axes = figure(WIDTH, 0.75 + 0.27 * len(ranked))
         medians = [quartiles[name][1] for name in ranked]
         wide = max(medians) > LINEAR * min(medians)
         start = min(medians) / 2 if wide else 0
@@ -100,7 +101,7 @@ def lines(series: Mapping[str, tuple[Sequence[float], Sequence[float]]], across:
     from matplotlib.ticker import EngFormatter
 
     with look():
-        drawn, axes = figure(6.6, 3.4)
+        drawn, axes = figure(WIDTH, 3.4)
         for colour, (name, (x, y)) in zip(COLOURS * 2, series.items(), strict=False):
             axes.plot(x, y, "o-", color=colour, label=name, markersize=4)
         axes.set(xscale="log", yscale="log", xlabel=across)
@@ -116,7 +117,7 @@ def stacks(bars: Mapping[str, Mapping[str, float]], label: str, words: str) -> P
     """A bar for each name, of its parts one after the other, the first name on top."""
     present = list(dict.fromkeys(each for parts in bars.values() for each in parts))
     with look():
-        drawn, axes = figure(6.6, 1.1 + 0.3 * len(bars))
+        drawn, axes = figure(WIDTH, 1.1 + 0.3 * len(bars))
         left = dict.fromkeys(bars, 0.0)
         for colour, kind in zip(COLOURS, present, strict=False):
             widths = [parts.get(kind, 0.0) for parts in bars.values()]

@@ -49,7 +49,7 @@ def reach(share: float, whole: float) -> str:
     """How much of the update's share was gained; whole: how many times as fast a step became."""
     best = 1 / (1 - share)
     said = f"Without any update a step would be {times_as(best)} times as fast"
-    if whole > best:
+    if whole > 1.05 * best:
         return f"{said}. The last rung is {times_as(whole)} times as fast: it also shortens what is not the update."
     if whole > 1 + 0.8 * (best - 1):
         return f"{said}. The last rung is {times_as(whole)} times as fast: little of the update is left."

@@ -224,7 +224,7 @@ class Traces(Step):
 
     def measure(self, setting: Setting) -> Generator[Event, None, Found]:
         names = setting.choose(("cpu.rasterio", "cpu.raw_numba"), tile_traces.READERS)
-        request = {"names": list(names), "batch": setting.choose(4, 32), "folder": str(setting.folder / "traces")}
+        request = {"names": list(names), "batch": setting.choose(4, 16), "folder": str(setting.folder / "traces")}
         found, lacking = {}, {}
         for event in tile_traces.run(request):
             if "skipped" in event:
@@ -309,7 +309,7 @@ class Curves(Step):
 
     def draw(self, numbers: Numbers) -> Picture:
         with charts.look():
-            drawn, axes = charts.figure(6.6, 3.0, nrows=1, ncols=2)
+            drawn, axes = charts.figure(charts.WIDTH, 2.8, nrows=1, ncols=2)
             for colour, each in zip(charts.COLOURS, numbers["curves"], strict=False):
                 for half, style in zip(tile_curves.HALVES, ("-", "--"), strict=True):
                     more = {"color": colour, "linestyle": style, "label": f"{each['name']}, {half}", "marker": "."}

@@ -82,6 +82,8 @@ def accuracy(ours: str, than: str, interval: tuple[float, float] | None) -> str:
     """Whether two layers differ in accuracy beyond chance."""
     if interval is None:
         return "One start cannot say whether a difference in accuracy is more than chance."
+    if interval == (0, 0):
+        return f"The accuracy with {ours} is that with {than} from every start: rounding changed no answer that counts."
     low, high = (100 * each for each in interval)
     said = f"The accuracy with {ours} is {low:+.1f} to {high:+.1f} points from that with {than}"
     if low <= 0 <= high:
@@ -139,10 +141,10 @@ class Ways(Timings):
     def look(self, numbers: Numbers) -> list[str]:
         said = [
             compared("Slicing", "rolling", ratio(numbers, "cpu.shift", "cpu.roll")),
-            compared("Products over channels", "scaled images", ratio(numbers, "cpu.roll_matmul", "cpu.roll")),
+            compared("Multiplying over channels", "scaling images", ratio(numbers, "cpu.roll_matmul", "cpu.roll")),
             compared(
-                "Slices of products, in torch,",
-                "rolled products",
+                "Slicing products, in torch,",
+                "rolling them",
                 ratio(numbers, "cpu.torch_shift_matmul", "cpu.roll_matmul"),
             ),
             compared("One's own", "F.conv2d", ratio(numbers, "cpu.torch_shift_matmul", "cpu.torch")),
@@ -270,7 +272,7 @@ class Training(Step):
 
     def draw(self, numbers: Numbers) -> Picture:
         with charts.look():
-            drawn, axes = charts.figure(6.8, 4.6, nrows=2, ncols=2, sharex="col", sharey="row")
+            drawn, axes = charts.figure(charts.WIDTH, 4.2, nrows=2, ncols=2, sharex="col", sharey="row")
             looks = zip(charts.COLOURS, (5, 3, 1.2, 1.2), strict=False)  # lines that lie on one another are all seen
             for (colour, thick), (name, own) in zip(looks, _by_name(numbers).items(), strict=False):
                 over = np.mean([each.seconds for each in own], axis=0), own[0].steps

@@ -80,6 +80,7 @@ SAID = {
         (("A", "B", (-0.003, 0.001)), "is -0.3 to +0.1 points from that with B"),
         (("A", "B", (-0.003, 0.001)), "may be chance"),
         (("A", "B", (0.002, 0.004)), "B: more than chance"),
+        (("A", "B", (0.0, 0.0)), "is that with B from every start"),
         (("A", "B", None), "One start cannot say"),
     ],
 }

@@ -1,6 +1,7 @@
 """The stories are told to the end, also where something is missing, and a page shows all of them."""
 
 import json
+import sys
 
 import pytest
 from picture_commands import run
@@ -12,6 +13,7 @@ from benchmarks.tour.steps import Found, Lacking, Setting, Step, Timings, told
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 pytest.importorskip("jinja2", reason="the page is written with Jinja")
+SHARES = {"im2col": 0.9, "index": 0.3, "border": 0.2}
 STEPS = {f"{name}-{step.name}": step for name, story in stories.STORIES.items() for step in story.steps}
 
 
@@ -60,6 +62,20 @@ def test_a_missing_implementation_leaves_the_table_of_the_others(tmp_path):
     assert found["sentences"] == []
     assert [row[0] for row in found["tables"][0]["rows"]] == ["cpu.loops"]
     assert found["notes"] == ["cpu.absent has no time: not in this commit"]
+
+
+def test_without_matplotlib_there_is_no_picture_and_all_else(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    found = told("loops", STEPS["loops-profile"], Found({"calls": 2, "seconds": 1.0, "shares": SHARES}), None)
+    assert found["pictures"] == []
+    assert found["texts"][0].startswith("No picture: ")
+    assert found["sentences"]
+
+
+def test_without_torch_its_clock_says_so(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.utils.benchmark", None)
+    found = ended(stories.tell("readers", STEPS["readers-clocks"], Setting(True, tmp_path), stories.threads.cores()))
+    assert found["missing"].startswith("torch's Timer cannot be imported")
 
 
 def test_a_profile_that_fails_is_told_in_its_own_words():
