@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness import cell
-from benchmarks.tour import kept, page, stories
+from benchmarks.tour import kept, page, stories, systems
 from benchmarks.tour.kept import Kept
 from benchmarks.tour.steps import Found, Setting, Step, tell, told
 from benchmarks.tour.stories import STORIES
@@ -72,7 +72,8 @@ def notebook(name: str, results: Kept) -> str:
     for count, step in enumerate(story.steps, 1):
         cells.append(_words(f"## {count}. {step.title}\n\n**Guess.** {step.guess}\n\n**Measure.** `{step.command}`"))
         cells.append(_code(f'measure("{name}", "{step.name}")', _shown(name, step, results)))
-        cells.append(_words(f"**Why.** {step.why}"))
+        rows = [f"* {there}: {page.without_links(here)}\n" for there, here in systems.of(name, step.name)]
+        cells.append(_words(f"**Why.** {step.why}" + "\n\n**From the text.**\n\n" * bool(rows) + "".join(rows)))
     for number, each in enumerate(cells):
         each["id"] = f"{name}-{number}"
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}

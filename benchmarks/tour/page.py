@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,9 +37,22 @@ def step_html(step: Mapping[str, Any]) -> str:
 def _environment() -> Any:
     try:
         import jinja2  # imported here, because asv imports every file of the suite
+        from markupsafe import Markup, escape
     except ImportError as error:
         raise ImportError("a page of the tour needs Jinja: pip install jinja2") from error
     loader = jinja2.FileSystemLoader(TEMPLATES)
-    return jinja2.Environment(
+    made = jinja2.Environment(
         loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
     )
+    made.filters["spelled"] = lambda text: Markup(spelled(str(escape(text))))
+    return made
+
+
+def spelled(text: str) -> str:
+    """Markdown's code as HTML."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", without_links(text))
+
+
+def without_links(text: str) -> str:
+    """The words of Markdown's links."""
+    return re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", text)

@@ -18,7 +18,7 @@ from benchmarks.errors import Missing, Skip, WrongAnswer
 from benchmarks.harness import cell
 from benchmarks.timing import memory, stopping
 from benchmarks.timing.prepared_cell import PreparedCell
-from benchmarks.tour import charts
+from benchmarks.tour import charts, systems
 from benchmarks.tour.charts import Picture
 from benchmarks.tour.sentences import Ratio, duration, times_as
 
@@ -224,6 +224,7 @@ def told(story: str, step: Step, found: Found | None, missing: str | None) -> Ev
         "tables": [table._asdict() for table in step.tables(found.numbers)] if found else [],
         "texts": [*step.texts(found.numbers), *found.texts] if found else [],
         "pictures": [asdict(each) for each in [*([picture] if picture else []), *(found.pictures if found else [])]],
+        "systems": systems.of(story, step.name),
         "notes": step.notes(found.numbers) if found else [],
         "numbers": found.numbers if found else {},
         "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),

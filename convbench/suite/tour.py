@@ -54,10 +54,9 @@ def text(step: dict[str, Any]) -> str:
         _prose("Guess", step["guess"]),
         _prose("Measure", step["command"]),
         *blocks,
-        "\n".join(
-            _prose("Look" if first else "", each) for first, each in zip([True, *[False] * len(look)], look, strict=False)
-        ),
+        "\n".join(_prose("" if i else "Look", each) for i, each in enumerate(look)),
         _prose("Why", step["why"]),
+        "\n".join(_prose("" if i else "Text", f"{there}: {here}") for i, (there, here) in enumerate(step["systems"])),
     ]
     return "\n\n".join(filter(None, parts))
 

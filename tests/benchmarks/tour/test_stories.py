@@ -103,6 +103,7 @@ def test_a_page_needs_no_other_file():
     assert "&lt;a &amp; b&gt;" in text
     assert "takes 2.0 times as long" in text
     assert "<script" not in text
+    assert "call graph as text" in text
     assert not any(f'{attribute}="http' in text for attribute in ("src", "href"))
 
 

@@ -29,6 +29,7 @@ STEP = {
     "sentences": ["It is 2.0 times as fast.", "It is."],
     "tables": [{"titles": ["name", "a call"], "rows": [["cpu.loops", "1.00 ms"]]}],
     "texts": ["as printed"],
+    "systems": [["four loops", "`impls/conv2d/cpu/loops.py`"]],
     "notes": ["cpu.absent has no time"],
     "pictures": [],
     "numbers": {"seconds": 0.123456789, "deep": [{"ratio": 1 / 3}]},
@@ -40,7 +41,14 @@ def test_a_step_as_text():
     shown = tour.text(STEP)
     places = [
         shown.index(words)
-        for words in ("Guess    Is it", "Measure  convbench", "cpu.loops", "as printed", "Look     It is 2")
+        for words in (
+            "Guess    Is it",
+            "Measure  convbench",
+            "cpu.loops",
+            "as printed",
+            "Look     It is 2",
+            "Text     four loops: ",
+        )
     ]
     assert places == sorted(places)
     assert max(map(len, tour.text({**STEP, "why": "word " * 200}).splitlines())) <= tour.WIDTH
