@@ -126,7 +126,7 @@ device-bundle: wheelhouse
 	@du --apparent-size -h $(BUNDLE).tar
 	@test "$$(du --apparent-size -m $(BUNDLE).tar | cut -f1)" -le 60 || { echo "the bundle takes more than 60 MiB; prune results or wheelhouse.txt"; exit 1; }
 
-# convbench-impls as source alone: a wheel of it is compiled for the machine at hand.
+# convbench-impls as source alone: a wheel of it would be of this system. .github/workflows/release.yml builds those for others.
 PACKAGING := build/packaging
 distributions:
 	rm -rf dist $(PACKAGING)
@@ -213,13 +213,13 @@ MINUTES ?= 10
 SEED ?= 0
 
 # With few optimisations and for AVX2, since with all of them, or for AVX-512, the sanitizers take half an hour to compile.
-VECTORS := $(if $(filter x86_64,$(shell uname -m)),-mavx2 -mfma)
+VECTORS := $(if $(filter x86_64,$(shell uname -m)),-march=x86-64-v3)
 
 fuzz: $(VENV)/installed
 	@echo "compiling the kernels for the sanitizers (five minutes the first time)"
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --upgrade --target $(SANITIZED) \
 		-Cbuilddir=$(SANITIZED)-objects -Csetup-args=-Db_sanitize=address,undefined -Csetup-args=-Db_lundef=false \
-		-Csetup-args=-Doptimization=1 -Csetup-args=-Dportable=true \
+		-Csetup-args=-Doptimization=1 \
 		"-Csetup-args=-Dc_args=-fno-sanitize-recover=undefined $(VECTORS)" .
 	@seed=$(SEED); end=$$(($$(date +%s) + 60 * $(MINUTES))); while [ $$(date +%s) -lt $$end ]; do \
 		echo "seed $$seed"; \

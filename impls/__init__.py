@@ -10,6 +10,9 @@
 Importing this package needs NumPy alone; each implementation imports its library when it is loaded.
 """
 
+from impls import levels  # noqa: F401  # by which the others find their kernels
+
+# isort: split
 from impls import conv2d, forks
 from impls.contract import Implementation, Unavailable, load, load_file, names, wrap
 from impls.conv2d.choice import explain

@@ -91,6 +91,8 @@ def _suite_rows(found: SuiteFacts) -> list[tuple[str, str]]:
     if not found.silence:
         pools = [f"{pool}: {numbers.many(count, 'thread')}" for pool, count in found.pools.items()]
         rows.append(("pools", ", ".join(pools) or "none"))
+    if found.instructions:
+        rows.append(("kernels", f"compiled for {found.instructions}"))
     for operation in dict.fromkeys([*found.ready, *found.lacking]):
         rows.append((operation, f"ready: {', '.join(found.ready.get(operation, ['none']))}"))
         rows += [("", f"{', '.join(names)}: {reason}") for reason, names in found.lacking.get(operation, {}).items()]

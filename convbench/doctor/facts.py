@@ -46,12 +46,16 @@ class MachineFacts:
 
 @dataclass
 class SuiteFacts:
-    """What the suite says of the environment. ready and lacking: by operation. silence: why it says nothing."""
+    """What the suite says of the environment. ready and lacking: by operation. silence: why it says nothing.
+
+    instructions: what its kernels were compiled for.
+    """
 
     ready: dict[str, list[str]] = field(default_factory=dict)
     lacking: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     pools: dict[str, int] = field(default_factory=dict)
+    instructions: str | None = None
     silence: str | None = None
 
 
@@ -100,6 +104,7 @@ def ask_suite(project: Project, console: Console) -> SuiteFacts:
         for event in ask.ask(project, "doctor", {}, console):
             found.versions |= event.get("versions", {})
             found.pools = event.get("pools", found.pools)
+            found.instructions = event.get("instructions", found.instructions)
             if "implementation" not in event:
                 continue
             name, operation = event["implementation"], event["operation"]

@@ -23,7 +23,7 @@ cdef inline int require_memory(Py_ssize_t count, what) except -1:
 
 
 def instruction_set():
-    """What the kernels were compiled for: "avx512", "avx2", "avx", "sse", "neon" or "other"."""
+    """What the kernels were compiled for: "avx512", "avx2", "avx", "neon" or "baseline"."""
     return INSTRUCTIONS.decode()
 
 

@@ -19,12 +19,9 @@
 #elif defined(__aarch64__)
 #define VECTOR_SIZE 16
 #define INSTRUCTIONS "neon"
-#elif defined(__x86_64__)
-#define VECTOR_SIZE 16
-#define INSTRUCTIONS "sse"
 #else
 #define VECTOR_SIZE 16
-#define INSTRUCTIONS "other"
+#define INSTRUCTIONS "baseline"
 #endif
 #if defined(__AVX512F__) || defined(__aarch64__)
 #define REGISTERS 32

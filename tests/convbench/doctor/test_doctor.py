@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import re
 import shutil
 import signal
 import subprocess
@@ -21,6 +22,7 @@ from convbench.cli.main import main
 from convbench.common import load
 from convbench.doctor import display, facts, noise
 from convbench.doctor.verdict import FIT, RESERVATIONS, UNFIT, Diagnosis
+from impls.conv2d import choice
 
 ROOT = Path(__file__).parents[3]
 NOWHERE = Console(file=io.StringIO())
@@ -139,6 +141,7 @@ def test_the_suite_reports_what_can_run_here_and_what_the_others_lack():
     assert all(text is None or len(text) > 20 for text in lacks.values())
     (versions,) = (event["versions"] for event in events if "versions" in event)
     (pools,) = (event["pools"] for event in events if "pools" in event)
+    assert [event["instructions"] for event in events if "instructions" in event] == [choice.instruction_set()]
     assert {"python", "numpy"} <= versions.keys()
     assert all(count >= 1 for count in pools.values())
 
@@ -153,6 +156,7 @@ for event in (
     {"implementation": "gpu.a", "operation": "conv2d", "lacks": "gpu.a needs a device"},
     {"implementation": "gpu.b", "operation": "conv2d", "lacks": "gpu.b needs a device"},
     {"implementation": "gpu.c", "operation": "other", "lacks": "gpu.c needs a compiler"},
+    {"instructions": "avx9"},
     {"versions": {"a": "1.0"}},
     {"pools": {"a pool": 2}},
 ):
@@ -192,6 +196,7 @@ def test_reasons_are_told_once(project):
     }
     assert (found["suite"]["versions"]["a"], found["suite"]["pools"]) == ("1.0", {"a pool": 2})
     assert "gpu.a, gpu.b: needs a device" in done.stdout
+    assert re.search(r"kernels +compiled for avx9 *\n", done.stdout)
     assert done.stdout.splitlines()[-1] == "this machine is suitable for benchmarking"
 
 
