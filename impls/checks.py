@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from operator import index
@@ -20,9 +21,40 @@ OWNERS = {"numpy": "a NumPy array", "cupy": "a CuPy array", "torch": "a torch te
 CGROUP = Path("/sys/fs/cgroup")
 
 
-def together(*arguments: Any) -> tuple[Any, ...]:
+def together(*arguments: Any, out: Any = None) -> tuple[Any, ...]:
     """Return the checked arguments themselves, in place of a call."""
     return arguments
+
+
+def into(out: Any, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function of which some write their result into `out` and others are copied there; None: return a new array."""
+    if out is None:
+        return function(*arguments)
+    if _takes_out(function):
+        return function(*arguments, out=out)
+    out[...] = function(*arguments)
+    return out
+
+
+@functools.lru_cache(maxsize=256)
+def _takes_out(function: Callable[..., Any]) -> bool:
+    return "out" in inspect.signature(function).parameters
+
+
+def require_output(owner: str, out: Any, shape: tuple[int, ...], dtype: Any, **others: Any) -> None:
+    """Raise TypeError or ValueError for an array that a result of such a shape and dtype cannot be written into."""
+    if owner != "numpy":
+        raise TypeError(f"out is taken by implementations of NumPy's arrays, not of {owner}'s")
+    require_arrays(owner, out=out)
+    if out.dtype != dtype:
+        raise TypeError(f"out must have the arrays' dtype {dtype}, not {out.dtype}")
+    if out.shape != shape:
+        raise ValueError(f"out must have the output's shape {shape}, not {out.shape}")
+    if not (out.flags.c_contiguous and out.flags.aligned and out.flags.writeable):
+        raise ValueError("out must be writable, aligned and contiguous in C's order: numpy.empty makes such an array")
+    for name, other in others.items():
+        if other is not None and np.may_share_memory(out, other):
+            raise ValueError(f"out and {name} must not share memory")
 
 
 def belongs(owner: str) -> Callable[[Any], bool]:

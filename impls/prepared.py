@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from impls import checks
+
 
 class Packing:
     """Packs a weight, its arguments checked as those of a call are: weight (K, C/groups, R, S), bias (K,)."""
@@ -42,9 +44,9 @@ class Prepared:
     ) -> None:
         self._packing, self._arguments, self._convolve, self._check = packing, arguments, convolve, check
 
-    def __call__(self, input: Any) -> Any:
-        """Convolve an input (N, C, H, W), which is checked as that of a call is; returns the output (N, K, P, Q)."""
-        return self._convolve(self._check(input, *self._arguments)[0])
+    def __call__(self, input: Any, *, out: Any = None) -> Any:
+        """Convolve an input (N, C, H, W), checked as that of a call is; returns the output (N, K, P, Q), `out` if given."""
+        return checks.into(out, self._convolve, self._check(input, *self._arguments, out=out)[0])
 
     def __reduce__(self) -> tuple[Packing, tuple[Any, ...]]:
         return self._packing, self._arguments

@@ -37,11 +37,13 @@ def dispatching(dispatcher, plan, checked, fallback):
     """
     cdef bint picked = fallback is not None
 
-    def conv2d(input=absent, weight=absent, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    def conv2d(input=absent, weight=absent, bias=None, stride=1, padding=0, dilation=1, groups=1, *, out=None):
         cdef tuple found
         cdef int threads
         if input is absent or weight is absent:  # Python says which is missing
             return checked(**{name: one for name, one in (("input", input), ("weight", weight)) if one is not absent})
+        if out is not None:
+            return checked(input, weight, bias, stride, padding, dilation, groups, out=out)
         if type(input) is not ndarray or type(weight) is not ndarray or not (bias is None or type(bias) is ndarray):
             return checked(input, weight, bias, stride, padding, dilation, groups)
         dtype = input.dtype

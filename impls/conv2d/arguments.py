@@ -35,7 +35,7 @@ class Geometry(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The plan of a checked call: the unchecked function that computes it, and normalised settings.
+    """The plan of a checked call: the unchecked function that computes it, normalised settings and the output's shape.
 
     elements: those of Geometry if they are so many that each call asks for free memory first, else 0.
     """
@@ -45,6 +45,7 @@ class Plan(NamedTuple):
     padding: tuple[Pair, Pair]
     dilation: Pair
     elements: int
+    output: tuple[int, int, int, int]
 
 
 class Dispatcher(dict[tuple[Any, ...], Plan]):
@@ -101,7 +102,7 @@ def checker(
             raise NotImplementedError(reason)
         form = found.stride, found.padding, found.dilation
         function = pick(*shapes, *form, groups, name, threads) if pick else unchecked
-        return Plan(function, *form, found.elements if checks.asks(arrays, found.elements, name) else 0)
+        return Plan(function, *form, found.elements if checks.asks(arrays, found.elements, name) else 0, found.output)
 
     def conv2d(
         input: Any,
@@ -111,6 +112,8 @@ def checker(
         padding: int | Pair | str = 0,
         dilation: int | Pair = 1,
         groups: int = 1,
+        *,
+        out: Any = None,
     ) -> Any:
         if not (fits(input) and fits(weight) and (bias is None or fits(bias))):
             checks.require_arrays(arrays, input=input, weight=weight, bias=bias)
@@ -129,13 +132,15 @@ def checker(
         found = dispatcher[plan, *shapes, dtype, stride, padding, dilation, groups, thread_count() if pick else 1]
         if found.elements:
             checks.require_room(arrays, found.elements, checks.dtype_name(dtype), "conv2d", *shapes[:2])
-        input, weight, bias = checks.aligned(arrays, input, weight, bias)
+        if out is not None:
+            checks.require_output(arrays, out, found.output, dtype, input=input, weight=weight, bias=bias)
+        form = *checks.aligned(arrays, input, weight, bias), found.stride, found.padding, found.dilation, groups
         try:
-            return found.unchecked(input, weight, bias, found.stride, found.padding, found.dilation, groups)
+            return checks.into(out, found.unchecked, *form)
         except MemoryError:
             if pick is None:
                 raise
-        return unchecked(input, weight, bias, found.stride, found.padding, found.dilation, groups)
+        return checks.into(out, unchecked, *form)
 
     conv2d.__qualname__ = conv2d.__name__  # Python's own message about a missing argument names the operation
     # The check runs before every call, also one of a microsecond or one that finds the caches full of other things: compiled

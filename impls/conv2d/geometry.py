@@ -8,6 +8,14 @@ import numpy as np
 
 from impls import checks
 from impls.checks import Pair
+from impls.conv2d import arguments
+
+
+def empty(input, weight, stride, padding, dilation, out):
+    """An array for the output, arguments as decorated functions get them: `out` if it is given."""
+    if out is not None:
+        return out
+    return np.empty(arguments.output_shape(input.shape, weight.shape, stride, padding, dilation), input.dtype)
 
 
 def pad(input: np.ndarray, padding: tuple[Pair, Pair]) -> np.ndarray:
@@ -36,16 +44,15 @@ def add_bias(output: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
     return output
 
 
-def by_definition(input, weight, bias, stride, padding, dilation, groups):
+def by_definition(input, weight, bias, stride, padding, dilation, groups, out=None):
     """conv2d by windows and products in place, as the fallback for non-finite values.
 
     A transform spreads a NaN or infinity over outputs that do not see it, and may overflow where the sum does not.
     Arguments as decorated functions get them. Extra memory: the products of one output channel of one image.
     """
     view = windows(pad(input, padding), weight.shape[2:], stride, dilation)
-    n, _, p, q = view.shape[:4]
-    k, channels = weight.shape[:2]
-    output = np.empty((n, k, p, q), input.dtype)
+    n, (k, channels) = len(view), weight.shape[:2]
+    output = empty(input, weight, stride, padding, dilation, out)
     with np.errstate(invalid="ignore", over="ignore"):
         for i, j in np.ndindex(n, k):
             first = j // (k // groups) * channels
@@ -54,5 +61,5 @@ def by_definition(input, weight, bias, stride, padding, dilation, groups):
 
 
 def if_finite(output, *arguments):
-    """The output of a transform if all of it is finite, else conv2d(*arguments) by the definition."""
-    return output if np.isfinite(output).all() else by_definition(*arguments)
+    """The output of a transform, filled anew by the definition of conv2d(*arguments) if not all of it is finite."""
+    return output if np.isfinite(output).all() else by_definition(*arguments, out=output)

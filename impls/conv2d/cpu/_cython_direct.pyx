@@ -340,8 +340,8 @@ cdef int fill(
         free(zeros)
 
 
-def conv2d(input, weight, bias, stride, padding, dilation, Py_ssize_t groups, bint across):
-    """Return the output (N, K, P, Q): every array C-contiguous, all float32 or float64, bias may be None, settings in their one form.
+def conv2d(input, weight, bias, stride, padding, dilation, Py_ssize_t groups, bint across, out=None):
+    """Return the output (N, K, P, Q), `out` if it is given: every array C-contiguous, all float32 or float64, bias may be None, settings in their one form.
 
     across: in vectors of channels, of which each is a group. Calls of Python's and typed memoryviews, which are objects too, would
     take as long as a small layer: there are few.
@@ -359,15 +359,16 @@ def conv2d(input, weight, bias, stride, padding, dilation, Py_ssize_t groups, bi
         g = shape_of(x.shape, w.shape, stride, dilation, groups)
         (g.top, below), (g.left, right) = padding
         size_output(&g, below, right)
-        filled = aligned((x.shape[0], w.shape[0], g.out_height, g.out_width), FLOAT if x.itemsize == sizeof(float) else DOUBLE)
-        PyObject_GetBuffer(filled, &y, PyBUF_C_CONTIGUOUS)
+        if out is None:
+            out = aligned((x.shape[0], w.shape[0], g.out_height, g.out_width), FLOAT if x.itemsize == sizeof(float) else DOUBLE)
+        PyObject_GetBuffer(out, &y, PyBUF_C_CONTIGUOUS)
         if x.shape[0] == 0:
-            return filled
+            return out
         if x.itemsize == sizeof(float):
             fill[float](&g, <float*> x.buf, <float*> w.buf, <float*> b.buf, <float*> y.buf, x.shape[0], groups, across)
         else:
             fill[double](&g, <double*> x.buf, <double*> w.buf, <double*> b.buf, <double*> y.buf, x.shape[0], groups, across)
-        return filled
+        return out
     finally:
         PyBuffer_Release(&x)
         PyBuffer_Release(&w)

@@ -340,9 +340,9 @@ cdef int compute(
 
 def conv2d(
     const floating[:, :, :, ::1] input, const floating[:, :, :, ::1] weight, const floating[::1] bias, stride, padding, dilation,
-    Py_ssize_t groups, const floating[:, ::1] packed=None,
+    Py_ssize_t groups, const floating[:, ::1] packed=None, out=None,
 ):
-    """Return the output (N, K, P, Q): every array C-contiguous, bias may be None, settings in their one form.
+    """Return the output (N, K, P, Q), `out` if it is given: every array C-contiguous, bias may be None, settings in their one form.
 
     packed: what pack(weight, groups) returned, where that was done before. Raises MemoryError where the work does not fit.
     Calls of Python's, and OpenMP for one thread, would take as long as a small 1x1 layer: there are few of them.
@@ -354,10 +354,11 @@ def conv2d(
     (c.g.stride_y, c.g.stride_x), (c.g.dilation_y, c.g.dilation_x) = stride, dilation
     (c.g.top, below), (c.g.left, right) = padding
     size_output(&c.g, below, right)
-    filled = empty((input.shape[0], weight.shape[0], c.g.out_height, c.g.out_width), FLOAT if floating is float else DOUBLE)
+    if out is None:
+        out = empty((input.shape[0], weight.shape[0], c.g.out_height, c.g.out_width), FLOAT if floating is float else DOUBLE)
     if input.shape[0] == 0:
-        return filled
-    cdef floating[:, :, :, ::1] output = filled
+        return out
+    cdef floating[:, :, :, ::1] output = out
     c.images, c.groups = input.shape[0], groups
     size_call(&c, packed is not None, sizeof(floating))
     checks.require_memory(
@@ -370,7 +371,7 @@ def conv2d(
         &c, &input[0, 0, 0, 0], &weight[0, 0, 0, 0], &packed[0, 0] if packed is not None else NULL,
         &bias[0] if bias is not None else NULL, &output[0, 0, 0, 0],
     )
-    return filled
+    return out
 
 
 # By bytes of a number: having the arrays' own found by them takes a good part of a small layer's time.

@@ -85,13 +85,13 @@ def _machine(itemsize):
 
 
 @implementation(device="cpu", family="direct", summary="Cython: tiles of rows in vector registers, OpenMP")
-def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, out=None):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
     across = False
     if len(input) and groups >= 8 and groups == len(weight) == input.shape[1]:
-        out = output_shape(input.shape, weight.shape, stride, padding, dilation)[2:]
-        shapes = *input.shape[:2], input.shape[3], out, weight.shape[2:]
+        sides = output_shape(input.shape, weight.shape, stride, padding, dilation)[2:]
+        shapes = *input.shape[:2], input.shape[3], sides, weight.shape[2:]
         across = _is_faster_across(*shapes, stride, dilation, _machine(input.itemsize))
     start = None if bias is None else np.ascontiguousarray(bias)
     arrays = np.ascontiguousarray(input), np.ascontiguousarray(weight), start
-    return _cython_direct.conv2d(*arrays, stride, padding, dilation, groups, across)
+    return _cython_direct.conv2d(*arrays, stride, padding, dilation, groups, across, out)

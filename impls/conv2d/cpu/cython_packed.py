@@ -28,19 +28,19 @@ from impls.contract import implementation
 
 
 @implementation(device="cpu", family="direct", summary="Cython: packed weights, blocked in vector registers, OpenMP")
-def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, out=None):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
-    return _compute(input, np.ascontiguousarray(weight), bias, stride, padding, dilation, groups, None)
+    return _compute(input, np.ascontiguousarray(weight), bias, stride, padding, dilation, groups, None, out)
 
 
 def prepare(weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Pack weight (K, C/groups, R, S) once; return conv2d as a function of input (N, C, H, W) alone."""
     weight = np.array(weight, order="C")
     packed = _cython_packed.pack(weight, groups)
-    return lambda input: _compute(input, weight, bias, stride, padding, dilation, groups, packed)
+    return lambda input, out=None: _compute(input, weight, bias, stride, padding, dilation, groups, packed, out)
 
 
-def _compute(input, weight, bias, stride, padding, dilation, groups, packed):
+def _compute(input, weight, bias, stride, padding, dilation, groups, packed, out):
     start = None if bias is None else np.ascontiguousarray(bias)
     kernel = _cython_packed.KERNELS[input.itemsize]
-    return kernel(np.ascontiguousarray(input), weight, start, stride, padding, dilation, groups, packed)
+    return kernel(np.ascontiguousarray(input), weight, start, stride, padding, dilation, groups, packed, out)

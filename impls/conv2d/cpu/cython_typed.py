@@ -8,14 +8,13 @@ import numpy as np
 
 import impls.conv2d.cpu._cython_typed as _cython_typed  # type: ignore[import-not-found]
 from impls.contract import implementation
-from impls.conv2d.arguments import output_shape
-from impls.conv2d.geometry import add_bias, pad
+from impls.conv2d.geometry import add_bias, empty, pad
 
 
 @implementation(device="cpu", family="direct", summary="Cython: the nested loops with static types, one thread")
-def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, out=None):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
-    output = np.empty(output_shape(input.shape, weight.shape, stride, padding, dilation), input.dtype)
+    output = empty(input, weight, stride, padding, dilation, out)
     image = np.ascontiguousarray(pad(input, padding))
     _cython_typed.loops(image, np.ascontiguousarray(weight), output, *stride, *dilation, groups)
     return add_bias(output, bias)

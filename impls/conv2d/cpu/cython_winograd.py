@@ -17,7 +17,6 @@ import numpy as np
 import impls.conv2d.cpu._cython_winograd as _cython_winograd  # type: ignore[import-not-found]
 from impls.contract import implementation
 from impls.conv2d import geometry
-from impls.conv2d.arguments import output_shape
 
 
 @implementation(
@@ -26,24 +25,24 @@ from impls.conv2d.arguments import output_shape
     summary="Cython: Winograd F(4x4, 3x3) blocked for the caches, OpenMP",
     limits={"kernel": {2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, "dilation/stride": {0.5, 1, 2, 3, 4}},
 )
-def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, out=None):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
-    return _conv2d(input, weight, None, bias, stride, padding, dilation, groups)
+    return _conv2d(input, weight, None, bias, stride, padding, dilation, groups, out)
 
 
 def prepare(weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """Transform weight (K, C/groups, R, S) once; return conv2d as a function of input (N, C, H, W) alone."""
     weight = np.array(weight, order="C")
     packed = _cython_winograd.pack(weight, stride, dilation, groups)
-    return lambda input: _conv2d(input, weight, packed, bias, stride, padding, dilation, groups)
+    return lambda input, out=None: _conv2d(input, weight, packed, bias, stride, padding, dilation, groups, out)
 
 
-def _conv2d(input, weight, packed, bias, stride, padding, dilation, groups):
-    output = np.empty(output_shape(input.shape, weight.shape, stride, padding, dilation), input.dtype)
+def _conv2d(input, weight, packed, bias, stride, padding, dilation, groups, out):
+    output = geometry.empty(input, weight, stride, padding, dilation, out)
     if len(input):
         start = np.zeros(len(weight), input.dtype) if bias is None else np.ascontiguousarray(bias)
         arrays = np.ascontiguousarray(input), np.ascontiguousarray(weight), start, output
         before = padding[0][0], padding[1][0]
         if not _cython_winograd.conv2d(*arrays, stride, before, dilation, groups, packed):
-            return geometry.by_definition(input, weight, bias, stride, padding, dilation, groups)
+            return geometry.by_definition(input, weight, bias, stride, padding, dilation, groups, output)
     return output

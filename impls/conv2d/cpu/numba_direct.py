@@ -21,7 +21,7 @@ from numba.extending import intrinsic
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from impls.contract import implementation
-from impls.conv2d.arguments import output_shape
+from impls.conv2d.geometry import empty
 
 WIDE = get_host_cpu_features().get("avx512f", False)
 WIDTH = 64 if WIDE else 32  # bytes of a vector; wider than the machine's, LLVM takes two for one
@@ -376,9 +376,9 @@ def _plan(together, input_shape, weight_shape, output_shape, stride, pad, dilati
 
 
 @implementation(device="cpu", family="direct", summary="Numba: blocks of output rows in registers, threaded")
-def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, out=None):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
-    output = np.empty(output_shape(input.shape, weight.shape, stride, padding, dilation), input.dtype)
+    output = empty(input, weight, stride, padding, dilation, out)
     before, lanes = (padding[0][0], padding[1][0]), WIDTH // input.itemsize
     start = np.zeros(len(weight), input.dtype) if bias is None else np.ascontiguousarray(bias)
     flat = np.ascontiguousarray(input).reshape(-1), np.ascontiguousarray(weight).reshape(-1), start, output.reshape(-1)

@@ -22,7 +22,6 @@ from numba.extending import intrinsic
 from impls import checks
 from impls.contract import implementation
 from impls.conv2d import geometry
-from impls.conv2d.arguments import output_shape
 
 WORK = 4 << 20  # bytes of transformed tiles at a time, which all threads share: they should not leave the outer cache
 WIDE = get_host_cpu_features().get("avx512f", False)
@@ -374,9 +373,9 @@ def _rows(plan, image, weight, bias, output, tiles, threads):
     summary="Numba: Winograd F(4x4, 3x3), vectors along channels",
     limits={"kernel": (3, 3), "stride": 1, "dilation": 1},
 )
-def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, out=None):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
-    output = np.empty(output_shape(input.shape, weight.shape, stride, padding, dilation), input.dtype)
+    output = geometry.empty(input, weight, stride, padding, dilation, out)
     n, outputs, p, q = output.shape
     outputs //= groups
     lanes = WIDTH // input.itemsize

@@ -13,7 +13,6 @@ import numpy as np
 
 from impls.contract import implementation
 from impls.conv2d import geometry
-from impls.conv2d.arguments import output_shape
 
 FOURIER = 50  # taps from which OpenCV may transform; in float32 it begins at 11x11
 
@@ -21,9 +20,9 @@ FOURIER = 50  # taps from which OpenCV may transform; in float32 it begins at 11
 @implementation(
     device="cpu", family="library", summary="OpenCV's filter2D, channel by channel", limits={"stride": 1, "dilation": 1}
 )
-def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, out=None):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
-    output = np.empty(output_shape(input.shape, weight.shape, stride, padding, dilation), input.dtype)
+    output = geometry.empty(input, weight, stride, padding, dilation, out)
     _, k, p, q = output.shape
     channels, *kernel = weight.shape[1:]
     # Where padding keeps the size, OpenCV puts the zeros there itself and no image is copied.

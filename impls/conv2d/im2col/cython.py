@@ -9,14 +9,13 @@ import numpy as np
 import impls.conv2d.im2col._cython as _cython  # type: ignore[import-not-found]
 from impls import checks
 from impls.contract import implementation
-from impls.conv2d.arguments import output_shape
-from impls.conv2d.geometry import add_bias
+from impls.conv2d.geometry import add_bias, empty
 
 
 @implementation(device="cpu", family="im2col", summary="Cython: a patch matrix by compiled loops, then one matrix product")
-def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, out=None):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
-    output = np.empty(output_shape(input.shape, weight.shape, stride, padding, dilation), input.dtype)
+    output = empty(input, weight, stride, padding, dilation, out)
     _, k, p, q = output.shape
     rows = input.shape[1] * weight.shape[2] * weight.shape[3]
     checks.require_memory(rows * p * q * input.itemsize, "im2col.cython's patch matrix")
