@@ -18,7 +18,7 @@ help:
 	@echo "make distributions  build the wheel and the sdists that a release publishes, into dist/, and check them"
 	@echo "make dashboard   publish the stored results and serve them; asv's pages then need no network, since npm fetches their libraries once"
 	@echo "make speed       install, time our kernels in turn with torch, OpenCV and a copy, check the goals, write docs/speed.md"
-	@echo "make tune        install, time which implementation is fastest on which problem, write the table that cpu.auto picks from; resumes where it stopped"
+	@echo "make tune        install, time which implementation is fastest on which problem, for impls.conv2d on this machine; resumes where it stopped"
 	@echo "make gate-proof  measure the accuracy and cost of convbench gate on this machine: an hour; resumes where it stopped"
 	@echo "make test        install and run the tests: six minutes"
 	@echo "make test-all  run these and the slow tests, as .ci/run does: 15 minutes"

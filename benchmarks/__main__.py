@@ -8,8 +8,8 @@ speed: checks and times candidates on one problem of docs/speed.md, in turn. Wit
 request, and its events end with {"ended": exit status}.
 profile: calls one implementation on one problem for a profiler.
 problems: lists the problems that cpu.auto is tuned on.
-outliers: lists the measurements that contradict all others.
-write_choice: writes the measurements for cpu.auto.
+remember: makes measurements this machine's wisdom, which impls.conv2d asks.
+tables: writes the measurements that cpu.auto has from results/.
 tour: measures the steps of the guided tour, of one story or all; "page" asks for them as HTML.
 tile_traces: trains on tiles by several readers under torch's profiler, and writes a trace of each.
 bound: prints what bounds preprocess, read_batch or decode_jpeg, and the gain of a machine twice as fast in one part.
@@ -39,8 +39,8 @@ def main() -> None:
         "try": attempt,
         "speed": speed,
         "problems": problems,
-        "outliers": outliers,
-        "write_choice": write_choice,
+        "remember": remember,
+        "tables": tables,
         "profile": profile,
         "doctor": doctor,
         "implementations": implementations,
@@ -100,16 +100,16 @@ def problems(request: dict[str, Any]) -> None:
     _print(tune.problems(request))
 
 
-def outliers(request: dict[str, Any]) -> None:
+def remember(request: dict[str, Any]) -> None:
     from benchmarks.commands import tune
 
-    _print(tune.outliers(request))
+    _print(tune.remember(request))
 
 
-def write_choice(request: dict[str, Any]) -> None:
+def tables(request: dict[str, Any]) -> None:
     from benchmarks.commands import tune
 
-    _print(tune.write_choice(request))
+    _print(tune.tables(request))
 
 
 def profile(request: dict[str, Any]) -> None:

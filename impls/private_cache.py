@@ -11,12 +11,17 @@ from pathlib import Path
 from impls.contract import Unavailable
 
 
+def place(name: str) -> Path:
+    """Where the folder `name` of this user's cache is or would be, in $XDG_CACHE_HOME or ~/.cache."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser(), "impls", name)
+
+
 def folder(name: str) -> Path:
-    """The folder `name` in this user's cache, $XDG_CACHE_HOME or ~/.cache, made if there is none.
+    """The folder `name` in this user's cache, made if there is none.
 
     Raises Unavailable if it cannot be made, or is another user's, or open to others.
     """
-    top = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "impls")
+    top = place(name).parent
     try:
         top.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:

@@ -79,7 +79,7 @@ def _by_rule(candidates: Candidates, name: str) -> PreparedCell:
     """cpu.auto as on a machine that was never tuned."""
     from impls.conv2d.cpu import auto
 
-    call = functools.partial(auto.convolve, *candidates.arrays, **candidates.problem.arguments, by_rule=True)
+    call = functools.partial(auto.convolve, *candidates.arrays, **candidates.problem.arguments, source="rules")
     return candidates.check(name, cell.load("cpu.auto", "conv2d"), call=call)
 
 

@@ -1,130 +1,113 @@
-"""The problems that cpu.auto is tuned on, and the table made from their measurements. Times nothing itself."""
+"""The problems that cpu.auto is tuned on, and what becomes of their measurements. Times nothing itself."""
 
 from __future__ import annotations
 
+import gzip
 import json
+import math
+import statistics
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from benchmarks.workloads import random_problems
 from benchmarks.workloads.problems import Problem, load_set
 
-if TYPE_CHECKING:
-    from impls.conv2d.measurements import Measured
-
+ROOT = Path(__file__).parents[2]
 SETTINGS = Path(__file__).with_name("tune.toml")
-DEFAULTS = {"stride": 1, "padding": (0, 0), "dilation": 1, "groups": 1}
-NEAR = 1.1  # times as long as the fastest: still a good pick
-HEAD = """\
-# The measurements of cpu.auto: the fast implementations of each problem. Written by `make tune`, not by hand.
-# us: medians in microseconds, the fastest first; implementations that took over {late:g} times as long are left out.
-"""
+ABOUT = "cpu.auto's measurements, written by `python -m benchmarks tables`: see impls/conv2d/measurements.py"
+Late = dict[str, list[float]]  # by implementation, logarithms of times over the fastest's
 
 
-def problems(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield {"problem": label} for the shapes of all sets, as many others as are to be drawn, and those named, once each.
+def problems(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield {"problem": label} for the shapes of all sets and as many others as are to be drawn, once each.
 
-    request: sets, random, seed, problems. Raises ImportError if the kernels that a table is of are not built.
+    request: sets, random, seed. Raises ImportError if the kernels that measurements are of are not built.
     """
     from impls.conv2d import choice
 
     if choice.instruction_set() is None:
-        raise ImportError("the compiled kernels are not built, and a table is of what they were compiled for: pip install .")
+        raise ImportError(
+            "the compiled kernels are not built, and measurements are of what they were compiled for: pip install ."
+        )
     named = [problem.label for name in request["sets"] for problem in load_set(name).values()]
     drawn = [problem.label for problem in random_problems.generate(request["random"], request["seed"])]
-    yield from ({"problem": label} for label in dict.fromkeys([*named, *drawn, *request["problems"]]))
+    yield from ({"problem": label} for label in dict.fromkeys([*named, *drawn]))
 
 
-def outliers(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield {"problem": label} for measurements that all others contradict: they pick one over 10 % slower than the fastest.
+def remember(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Make measurements this machine's wisdom. request: threads; times, a JSON file {label: {name: seconds}}.
 
-    request: times, a JSON file {label: {name: seconds}}.
+    Yields {"problems": how many there are}, and this machine's "instruction_set" and "processor".
+    """
+    from impls.conv2d import choice, measurements, wisdom
+
+    times = json.loads(Path(request["times"]).read_text(encoding="utf-8"))
+    known = {(_asked(Problem.parse(label)), request["threads"]): found for label, found in times.items()}
+    instructions = choice.instruction_set()
+    wisdom.remember(known, instructions)
+    yield {"problems": len(known), "instruction_set": instructions, "processor": measurements.processor()}
+
+
+def tables(_request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Write the tables that come with the package from the times of the machines of tune.toml.
+
+    Of each problem that all of them measured, the mean over processes and numbers of threads. Yields {"table", "bytes"}.
     """
     from impls.conv2d import measurements
-
-    times = _read(request)
-    late = _behind_others([measurements.measured(_entry(label, found)) for label, found in times.items()])
-    yield from ({"problem": label} for label, each in zip(times, late, strict=True) if each > NEAR)
-
-
-def write_choice(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Put measurements into the table of this instruction set and processor, in place of those with as many threads.
-
-    request: times, a JSON file {label: {name: seconds}}; threads; machine, commit and date in words. Yields {"table": where,
-    "problems": how many are in it, "near": for what share of them the others pick one within 10 % of the fastest, "rules": by
-    rule that names another than cpu.torch, on how many of them, on how many cpu.torch is faster, and by more than 10 %}.
-    """
-    from impls.conv2d import choice, measurements
 
     settings = tomllib.loads(SETTINGS.read_text(encoding="utf-8"))
-    path = Path(__file__).parents[2] / settings["table"]
-    times = _read(request)
-    entries = [_entry(label, found) for label, found in times.items()]
-    key = {"instruction_set": choice.instruction_set(), "processor": measurements.processor(), "threads": request["threads"]}
-    about = {name: request[name] for name in ("machine", "commit", "date")}
-    there = tomllib.loads(path.read_text(encoding="utf-8"))["table"] if path.is_file() else []
-    made = [one for one in there if any(one[name] != value for name, value in key.items())]
-    made.append({**key, **about, "problems": entries})
-    made.sort(key=lambda one: [one[name] for name in key])
-    path.write_text(HEAD.format(late=measurements.LATE) + "".join(map(_text, made)), encoding="utf-8")
-    known = [measurements.measured(entry) for entry in entries]
-    near = sum(late <= NEAR for late in _behind_others(known))
-    rules = _rules(known, times.values(), request["threads"])
-    yield {"table": settings["table"], "problems": len(known), "near": near / len(known), "rules": rules}
+    machines = [(one, read(ROOT / "results" / one["times"])) for one in settings["machine"]]
+    lines = []
+    for label in machines[0][1]:
+        if all(label in found for _, found in machines):
+            words = ["".join(_letter(found[label].get(name)) for name in settings["shipped"]) for _, found in machines]
+            lines.append(json.dumps([_numbers(Problem.parse(label)), *words]))
+    about = [
+        {**one, "machine": one["times"].split("/")[0], "commit": Path(one["times"]).name[:8]} for one in settings["machine"]
+    ]
+    head = json.dumps({"about": ABOUT, "names": settings["shipped"], "machines": about}, indent=1).removesuffix("\n}")
+    text = f'{head},\n "problems": [\n' + ",\n".join(lines) + "\n]}\n"
+    measurements.FILE.write_text(text, encoding="utf-8")
+    yield {"table": str(measurements.FILE.relative_to(ROOT)), "bytes": len(text)}
 
 
-def _read(request: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    return json.loads(Path(request["times"]).read_text(encoding="utf-8"))
+def read(path: Path) -> dict[str, Late]:
+    """What was measured of each problem, in the order of the file; nothing of implementations that did not support it."""
+    from impls.conv2d.measurements import LATE
+
+    found: dict[str, Late] = {}
+    for line in map(json.loads, gzip.decompress(path.read_bytes()).splitlines()):
+        seconds = {cell["name"]: _seconds(cell) for cell in line["cells"]}
+        fastest = min(each for each in seconds.values() if each)
+        for name, each in seconds.items():
+            if each:
+                late = math.log(min(each / fastest, LATE))
+                found.setdefault(line["problem"], {}).setdefault(name, []).append(late)
+    return found
 
 
-def _behind_others(known: Sequence[Measured]) -> list[float]:
-    """How many times as long as the fastest the pick of all other problems takes on each."""
-    return [_behind([*known[:i], *known[i + 1 :]], one) for i, one in enumerate(known)]
+def _seconds(cell: Mapping[str, Any]) -> float | None:
+    """The median of a candidate; infinite if it was left out as too slow, None if it could not compute the problem."""
+    if cell["status"] == "ok":
+        return statistics.median(cell["samples"])
+    return math.inf if cell.get("reason", "").startswith(("left out", "too slow")) else None
 
 
-def _rules(known: Sequence[Measured], times: Iterable[Mapping[str, float]], threads: int) -> dict[str, list[int]]:
-    """How cpu.torch compares where a rule picks another; an implementation without a time counts as measurements.LATE."""
-    from impls.conv2d import choice, measurements
+def _letter(late: Sequence[float] | None) -> str:
+    from impls.conv2d.measurements import LATE, LETTERS
 
-    ratios: dict[str, list[float]] = {}
-    for one, found in zip(known, times, strict=True):
-        picked = choice.choose(one.problem, threads, by_rule=True)
-        if (name := picked.implementation.name) != "cpu.torch" and "cpu.torch" in found:
-            ours = found.get(name, measurements.LATE * min(found.values()))
-            ratios.setdefault(picked.rule, []).append(found["cpu.torch"] / ours)
-    return {rule: [len(each), *(sum(ratio < least for ratio in each) for least in (1, 0.9))] for rule, each in ratios.items()}
+    return "-" if late is None else LETTERS[round(statistics.fmean(late) / math.log(LATE) * (len(LETTERS) - 1))]
 
 
-def _behind(known: Sequence[Measured], one: Measured) -> float:
-    """How many times as long as the fastest the pick of the known problems takes on another, at most measurements.LATE.
-
-    A pick without a time there took longer, or something held up the calls for which it was left out.
-    """
-    from impls.conv2d import choice, measurements
-
-    expected = measurements.Known(tuple(known)).expect(one.problem)[1] if known else ()
-    return one.behind(next((name for name in expected if choice.computes(name, one.problem, exact=False)), ""))
+def _numbers(problem: Problem) -> list[int]:
+    """The problem as impls/conv2d/measurements.py reads it."""
+    shape = *problem.input_shape, problem.k, problem.r, problem.s
+    return [*shape, problem.stride, *problem.padding, problem.dilation, problem.groups]
 
 
-def _entry(label: str, times: Mapping[str, float]) -> dict[str, Any]:
-    """A problem's entry in the table."""
+def _asked(problem: Problem) -> Any:
     from impls.conv2d import measurements
 
-    problem, order = Problem.parse(label), sorted(times, key=times.__getitem__)
-    settings = {name: value for name, value in problem.arguments.items() if value != DEFAULTS[name]}
-    us = {name: float(f"{times[name] * 1e6:.4g}") for name in order if times[name] <= measurements.LATE * times[order[0]]}
-    return {"input": problem.input_shape, "weight": problem.weight_shape, **settings, "us": us}
-
-
-def _text(table: Mapping[str, Any]) -> str:
-    """A table in TOML, a line a problem."""
-    words = {name: value for name, value in table.items() if name != "problems"}
-    lines = [f"{name} = {json.dumps(value)}" for name, value in words.items()]
-    for entry in table["problems"]:
-        us = ", ".join(f'"{name}" = {time:g}' for name, time in entry["us"].items())
-        shown = [f"{name} = {json.dumps(value)}" for name, value in entry.items() if name != "us"]
-        lines.append(f"    {{ {', '.join(shown)}, us = {{ {us} }} }},")
-    first = len(words)
-    return "\n".join(["", "[[table]]", *lines[:first], "problems = [", *lines[first:], "]", ""])
+    return measurements.problem(problem.input_shape, problem.weight_shape, **problem.arguments)

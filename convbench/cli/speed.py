@@ -48,7 +48,7 @@ def command(rows: tuple[str, ...], again: Again, dirty: bool, report: bool) -> N
 @options.DISTURBED
 @click.option("--dirty", is_flag=True, help="Measure uncommitted changes and keep the times in .convbench.")
 def tune(again: Again, dirty: bool) -> None:
-    """Measure the fastest implementation of each problem, for cpu.auto.
+    """Measure what is fastest on this machine, for impls.conv2d.
 
     Resumes where it stopped if interrupted.
     """

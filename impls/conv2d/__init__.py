@@ -17,16 +17,24 @@ class _Operation(types.ModuleType):
     https://docs.python.org/3/reference/datamodel.html#customizing-module-attribute-access
     """
 
-    def __call__(self, input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, exact=False):
+    def __call__(
+        self, input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, exact=False, plan=None, out=None
+    ):
         """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S): NumPy arrays of float32 or float64.
 
         Arguments, results and meaning are those of torch.nn.functional.conv2d, but that an input has its batch dimension and
         that OpenCV, if it is picked, leaves out taps of zero: a NaN does not count there. exact: sum products alone, as
-        the definition does, without the transforms that round more. Raises ValueError or TypeError that name the argument,
-        and MemoryError where the arrays, or what every implementation lays out beside them, would not fit.
+        the definition does, without the transforms that round more. plan: "measure" tries the best three implementations on
+        the first call of a problem, for 0.1 seconds beside five calls of each, and remembers. out: an array that is filled
+        and returned, as NumPy's functions have it: contiguous in C's order, without memory of another argument's. Raises
+        ValueError or TypeError that name the argument, and MemoryError where the arrays, or what every implementation lays
+        out beside them, would not fit.
         """
         # impls imports cpu.auto: a package that did so itself would be imported by what it imports.
-        return self.cpu.auto.convolve(input, weight, bias, stride, padding, dilation, groups, exact=exact)
+        if plan not in (None, "measure"):
+            raise ValueError(f'plan must be None or "measure", not {plan!r}')
+        call = self.cpu.auto.convolve
+        return call(input, weight, bias, stride, padding, dilation, groups, exact=exact, source=plan or "wisdom", out=out)
 
     def __reduce__(self):
         """Pickle and copy by name, as functions are; modules cannot be pickled."""

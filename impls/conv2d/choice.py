@@ -1,23 +1,21 @@
-"""Picks the fastest implementation of a problem: by measured problems, weighted by similarity, or by rule.
-
-The measurements (measurements.py) hold for the compiled kernels alone; where these are missing, rules (rules.py) say what is
-best of the available ones.
-"""
+"""Picks the fastest implementation of a problem: by this machine's wisdom, by measured problems like it, or by rule."""
 
 from __future__ import annotations
 
 import functools
 import math
 import reprlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from operator import index
 from typing import Any
 
 from impls import checks, contract
-from impls.conv2d import arguments, measurements, rules
-from impls.conv2d.measurements import Measured, Measurements, Problem
+from impls.conv2d import arguments, measurements, rules, wisdom
+from impls.conv2d.measurements import Problem
 
+# What decides: wisdom if there is any, then what the package has; the same after a measurement; that alone; rules alone.
+SOURCES = ("wisdom", "measure", "shipped", "rules")
 # Families that round more than a sum of products, and what else does: OpenCV transforms for large kernels.
 TRANSFORMS = {"winograd", "fft", "cpu.opencv"}
 
@@ -26,20 +24,16 @@ TRANSFORMS = {"winograd", "fft", "cpu.opencv"}
 class Choice:
     """The implementation that a problem gets, and why.
 
-    expected: all that can compute it, the best first, and how many times as long as the fastest each should take by all
-    measured problems in `measurements`, of which those that are most `alike` count most, the nearest first; infinite for what
-    was not among the fast of any. Where a rule decides, alike is empty, measurements None and all expected are infinite.
-    rule: the kind of problem for the rules. why: why no measurement decides. passed_over: what is better and cannot run here,
-    and why.
+    expected: all that can compute it, the best first, and how many times as long as the fastest each should take; infinite
+    where no measurement says. by: which source decided. why: that source in words, a line each. passed_over: what is better
+    and cannot run here, and why.
     """
 
     problem: Problem
     implementation: contract.Implementation
     expected: dict[str, float]
-    alike: tuple[Measured, ...]
-    measurements: Measurements | None
-    rule: str
-    why: str
+    by: str
+    why: tuple[str, ...]
     passed_over: tuple[tuple[str, str], ...]
 
     @property
@@ -56,87 +50,78 @@ class Choice:
         return next((other.name for other in self.others), None)
 
     def __str__(self) -> str:
-        """The pick, its measurements or rule, and the runner-up."""
+        """The pick, the runner-up, and the measurements or rule."""
         picked, second = self.implementation.name, self.runner_up
         lines = [f"{picked} for {self.problem}"]
-        lines += [] if self.measurements else [f"by rule: {self.rule}; {self.why}"]
         if second:
             slower = self.expected[second] / self.expected[picked]  # not a number by rule
             told = f", expected to take {slower:.3g} times as long" if math.isfinite(slower) else ""
-            told += ", too little less to leave torch for it" if slower < 1 else ""
             lines.append(f"the runner-up is {second}{told}")
-        lines += ["the measured problems most like it, the nearest first:"] * bool(self.alike)
-        for one in self.alike:
-            took = [f"{name} {_time(one.times[name])}" for name in (picked, second) if name in one.times]
-            lines.append(f"  {one.problem}: {', '.join(took) or f'{next(iter(one.times))} and not these'}")
-        if found := self.measurements:
-            other = ", which has another processor" * (found.processor != measurements.processor())
-            lines.append(
-                f"measured on {found.machine}{other} ({found.instruction_set}, {_threads(found.threads)}), "
-                f"commit {found.commit}, {found.date}"
-            )
-        return "\n".join([*lines, *(f"{name} cannot run here: {reason}" for name, reason in self.passed_over)])
+        return "\n".join([*lines, *self.why, *(f"{name} cannot run here: {reason}" for name, reason in self.passed_over)])
 
 
-def _time(microseconds: float) -> str:
-    return f"{microseconds / 1000:.3g} ms" if microseconds >= 999.5 else f"{microseconds:.3g} us"
-
-
-def _threads(count: int) -> str:
-    return f"{count} thread{'s' * (count > 1)}"
-
-
-def best_first(exact: bool, by_rule: bool, *fields: Any) -> Iterator[Callable[..., Any]]:
+def best_first(exact: bool, source: str, *fields: Any) -> Iterator[Callable[..., Any]]:
     """The unchecked implementations for a problem, best first. fields: those of Problem, then the number of threads."""
     *problem, threads = fields
-    found = choose(Problem(*problem), threads, exact, by_rule)
+    found = choose(Problem(*problem), threads, exact, source)
     yield found.implementation.unchecked
     yield from (other.unchecked for other in found.others)
 
 
-def pick(exact: bool, by_rule: bool, *fields: Any) -> Callable[..., Any]:
+def pick(exact: bool, source: str, *fields: Any) -> Callable[..., Any]:
     """The first of best_first(): what checker() in arguments.py asks of each problem once."""
-    return next(best_first(exact, by_rule, *fields))
+    return next(best_first(exact, source, *fields))
 
 
-def choose(problem: Problem, threads: int, exact: bool = False, by_rule: bool = False) -> Choice:
-    """The best implementation of a problem that can run here; by_rule: whatever was measured.
+def choose(problem: Problem, threads: int, exact: bool = False, source: str = "wisdom") -> Choice:
+    """The best implementation of a problem that can run here.
 
     exact: none that rounds more than a sum of products does. Raises Unavailable if there is none, which cannot be as long
     as NumPy is there.
     """
-    instructions = instruction_set()
-    rule = rules.kind(problem, instructions)
-    measured = None if by_rule else measurements.nearest(instructions, threads)
-    by_rules = *rules.RULES[rule], *rules.RULES["large layer"], rules.FRUGAL
+    rule = rules.rule(problem)
     passed_over: dict[str, str] = {}
-    for alike, late in _expectations(measured, problem):
-        expected = {name: late.get(name, math.inf) for name in (*late, *by_rules) if computes(name, problem, exact)}
-        for name in late if alike else expected:
-            found = _load(name) if name in expected else None
-            if isinstance(found, str):
-                passed_over[name] = found
-            elif found:
-                why = _unmeasured(instructions, by_rule)
-                known = measured if alike else None
-                return Choice(problem, found, expected, alike, known, rule, why, tuple(passed_over.items()))
+    for by, late, why in _sources(problem, threads, source, rule):
+        able = [name for name in late if computes(name, problem, exact)]
+        expected = {
+            name: late.get(name, math.inf) for name in (*able, *rule.names, *rules.REST) if computes(name, problem, exact)
+        }
+        for name in able:
+            found = _load(name)
+            if not isinstance(found, str):
+                return Choice(problem, found, expected, by, why, tuple(passed_over.items()))
+            passed_over[name] = found
     raise contract.Unavailable("; ".join(passed_over.values()))
 
 
-def _expectations(measured: Measurements | None, problem: Problem) -> Iterator[tuple[tuple[Measured, ...], dict[str, float]]]:
-    """The sources of expected times, the surest first: the problem's own, those of all, or none, where rules decide."""
-    if measured:
-        yield measured.known.expect(problem)
-        yield measured.known.expect(problem, itself=False)  # its own may all be of what cannot compute this here
-    yield (), {}
+def _sources(
+    problem: Problem, threads: int, source: str, rule: rules.Rule
+) -> Iterator[tuple[str, dict[str, float], tuple[str, ...]]]:
+    """The expected times by each source, and that source in words, the surest first."""
+    if source in ("wisdom", "measure") and (times := wisdom.times(problem, threads, instruction_set())):
+        said = ", ".join(f"{name} {_time(seconds)}" for name, seconds in times.items())
+        yield "wisdom", {name: seconds / min(times.values()) for name, seconds in times.items()}, (f"measured here: {said}",)
+    why = "measurements were not asked"
+    if source != "rules":
+        if found := measurements.table(instruction_set()):
+            late, nearest = found.expect(problem)
+            yield "shipped", late, (*_shown(found, nearest), f"measured on {found.about}")
+        why = f"nothing was measured with {instruction_set()}"
+        if instruction_set() is None:
+            why = "the compiled kernels, for which measurements hold, are not there"
+    yield "rules", dict.fromkeys([*rule.names, *rules.REST], math.inf), (f"by rule: {rule.why}", why)
 
 
-def _unmeasured(instructions: str | None, by_rule: bool) -> str:
-    if by_rule:
-        return "measurements were not asked"
-    if instructions is None:
-        return "the compiled kernels, for which measurements hold, are not there"
-    return f"nothing was measured with {instructions} that can compute it here"
+def _shown(table: measurements.Table, nearest: Iterable[int]) -> Iterator[str]:
+    """Measured problems in words, the nearest first."""
+    yield "the measured problems most like it, the nearest first, and the times over the fastest's:"
+    for i in list(nearest)[: measurements.ALIKE]:
+        took = ", ".join(f"{name} {ratio:.3g}" for name, ratio in list(table.ratios(i).items())[:3])
+        yield f"  {table.problems[i]}: {took}"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1e3:.3g} ms" if seconds >= 999.5e-6 else f"{seconds * 1e6:.3g} us"
 
 
 @functools.cache
@@ -192,15 +177,20 @@ def explain(
     input, weight, bias: arrays, or their shapes (N, C, H, W), (K, C/groups, R, S) and (K,). dtype: where shapes are given.
     Printed, the answer is a few lines of text. Raises ValueError or TypeError as a call would.
     """
+    return choose(asked(input, weight, bias, stride, padding, dilation, groups, dtype), arguments.thread_count(), exact)
+
+
+def asked(input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any, dtype: str) -> Problem:
+    """The problem of arrays or shapes and settings. Raises ValueError or TypeError as a call would."""
     given = {"input": input, "weight": weight, "bias": bias}
     arrays = {name: array if hasattr(array, "dtype") else None for name, array in given.items()}
     checks.require_one_dtype(**arrays)
     dtype = next((array.dtype for array in arrays.values() if array is not None), dtype)
     input_shape, weight_shape = _shape("input", input), _shape("weight", weight)
-    asked = measurements.problem(input_shape, weight_shape, stride, padding, dilation, groups, dtype)
+    found = measurements.problem(input_shape, weight_shape, stride, padding, dilation, groups, dtype)
     if bias is not None:
-        checks.require_bias(_shape("bias", bias), asked.weight[0])
-    return choose(asked, arguments.thread_count(), exact)
+        checks.require_bias(_shape("bias", bias), found.weight[0])
+    return found
 
 
 def _shape(name: str, array: Any) -> tuple[int, ...]:

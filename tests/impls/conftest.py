@@ -5,14 +5,13 @@ import shutil
 
 import numpy as np
 import pytest
-from auto_tables import HERE
+from auto_tables import HERE, text
 from filelock import FileLock
 from hostile_tiles import READERS
 from packages import PACKAGE
 
 import impls
-from benchmarks.commands import tune
-from impls.conv2d import arguments, choice, measurements
+from impls.conv2d import arguments, choice, measurements, wisdom
 
 BY_NUMBA = ("cpu.numba_direct", "cpu.numba_loops", "cpu.numba_winograd", "im2col.indirect", "im2col.numba")
 
@@ -39,35 +38,31 @@ def compiled_once(request, tmp_path_factory):
                     impls.load(name)(np.ones((1, 2, 7, 9), dtype), np.ones((3, 2, 3, 3), dtype))
 
 
+@pytest.fixture(autouse=True)
+def no_wisdom(tmp_path, monkeypatch):
+    """Each test has a cache of its own, and none knows what the user's has measured."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    wisdom._path.cache_clear()
+    arguments.dispatcher.clear()
+    yield
+    wisdom._path.cache_clear()
+    arguments.dispatcher.clear()
+
+
 @pytest.fixture
 def table(tmp_path, monkeypatch):
-    """Writes a table of measurements in place of the real one: put({(instruction set, threads): [entries]}).
-
-    For a table of another processor the key goes on with that and a date.
-    """
+    """Writes measurements in place of the real ones: put({instruction set, or that and another processor: [entries]})."""
 
     def forget():
-        measurements._all.cache_clear()
-        measurements.nearest.cache_clear()
+        measurements.table.cache_clear()
         arguments.dispatcher.clear()
 
-    def put(entries):
-        made = [
-            {
-                "instruction_set": instructions,
-                "processor": more[0] if more else HERE,
-                "threads": count,
-                "machine": "box",
-                "commit": "01234567",
-                "date": more[1] if more else "2026-11-21",
-                "problems": problems,
-            }
-            for (instructions, count, *more), problems in entries.items()
-        ]
-        (tmp_path / "auto.toml").write_text("".join(map(tune._text, made)))
+    def put(tables):
+        keys = {key: key if isinstance(key, tuple) else (key, HERE) for key in tables}
+        (tmp_path / "auto.json").write_text(text({keys[key]: entries for key, entries in tables.items()}))
         forget()
 
-    monkeypatch.setattr(measurements, "FILE", tmp_path / "auto.toml")
+    monkeypatch.setattr(measurements, "FILE", tmp_path / "auto.json")
     monkeypatch.setattr(choice, "instruction_set", lambda: "avx9")
     monkeypatch.setattr(measurements, "processor", lambda: HERE)
     put({})

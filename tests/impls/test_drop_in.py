@@ -86,7 +86,8 @@ def test_numpy_alone_is_enough(tmp_path):
     shutil.copytree(PACKAGE, tmp_path / "impls", ignore=shutil.ignore_patterns("__pycache__", "*.so"))
     found = python(BARE, tmp_path)
     assert found["same"] == [True] * 8
-    assert "by rule: small layer; the compiled kernels, for which measurements hold, are not there" in found["said"]
+    assert "\nby rule: vectors along output channels" in found["said"]
+    assert "\nthe compiled kernels, for which measurements hold, are not there\n" in found["said"]
     assert re.search(r"cpu\.cython_packed cannot run here: .*pip install \.", found["said"])
 
 
@@ -114,7 +115,7 @@ def test_the_documents_run():
 
 @pytest.mark.alone
 @needs_compiled
-def test_picking_takes_less_than_five_microseconds():
+def test_picking_takes_less_than_two_microseconds():
     input, weight = np.ones((1, 1, 8, 8), np.float32), np.ones((1, 1, 3, 3), np.float32)
     picked = impls.explain(input, weight).implementation
     impls.conv2d(input, weight)
@@ -124,4 +125,4 @@ def test_picking_takes_less_than_five_microseconds():
     for _ in range(200):  # in turn, so that a busy moment affects all of them
         for i, call in enumerate(calls):
             fastest[i] = min(fastest[i], timeit.timeit(lambda call=call: call(input, weight), number=100) / 100)
-    assert max(fastest[1], fastest[2]) - fastest[0] < 5e-6
+    assert max(fastest[1], fastest[2]) - fastest[0] < 2e-6

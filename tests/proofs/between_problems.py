@@ -6,11 +6,13 @@ machine's, and an implementation that could not compute it at a machine's commit
 
 nearest: the mean of the 16 nearest problems, weighted by their distance to the power of -3, as impls/conv2d/choice.py has it.
 regression: the Gaussian process that was used before, with its thirteen fitted weights. itself: the times of the same problem
-on the other machines, which neither can know. own: the machine's own other problems, in place of the four machines'.
+on the other machines, which neither can know. rules: impls/conv2d/rules.py alone. own: by the machine's own
+other problems.
 """
 
 import math
 import sys
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -18,15 +20,11 @@ from tabulate import tabulate
 
 from benchmarks.workloads.problems import Problem
 from convbench.speed import goals, times_file, tuning
+from impls.conv2d import measurements, rules
 
 ROOT = Path(__file__).parents[2]
-MACHINES = {
-    "Zen 3": "amd-epyc-family-25-model-1-2cores/tune/6b24a8fe",
-    "Zen 4": "amd-epyc-family-25-model-17-2cores/tune/19e47ea2",
-    "Zen 5": "amd-epyc-family-26-model-2-2cores/tune/6d25aab8",
-    "Xeon 167": "intel-xeon-family-6-model-167-2cores/tune/5a035a5a",
-    "Xeon 207": "intel-xeon-family-6-model-207-2cores/tune/98299f61",
-}
+SETTINGS = ROOT / "benchmarks" / "commands" / "tune.toml"
+MACHINES = {one["processor"]: one["times"] for one in tomllib.loads(SETTINGS.read_text(encoding="utf-8"))["machine"]}
 NAMES = [f"cpu.{name}" for name in ("torch", "cython_direct", "cython_packed", "cython_winograd")]
 NAMES += [f"cpu.{name}" for name in ("numba_direct", "numba_winograd", "opencv")]
 LATE = 3.0  # times the fastest: what counts for whatever took longer
@@ -37,28 +35,26 @@ NOISE_VARIANCE, TREND_VARIANCE = 0.10, 0.1
 
 
 def main():
-    times = {name: read(ROOT / "results" / f"{path}{times_file.ENDING}") for name, path in MACHINES.items()}
+    times = {name: read(ROOT / "results" / path) for name, path in MACHINES.items()}
     problems = [Problem.parse(label) for label in sorted({label for each in times.values() for label, _ in each})]
     logs = {name: np.array([row(each, problem.label) for problem in problems]) for name, each in times.items()}
     plain = distances([plain_place(problem) for problem in problems])
     fitted = [fitted_place(problem) for problem in problems]
     unfilled = np.array([fillings(problem) for problem in problems])
     covariance = np.exp(-distances(fitted)) + TREND_VARIANCE * unfilled @ unfilled.T
+    ruled = np.array([by_rule(problem) for problem in problems])
     shares = []
     for name, own in logs.items():
         rest = [each for other, each in logs.items() if other != name]
         four, itself = mean_of(np.concatenate(rest, axis=1)), mean_of(own)
-        ways = [
-            nearest(four, plain),
-            regression(four, covariance),
-            four,
-            nearest(itself, plain),
-            regression(itself, covariance),
-        ]
+        ways = [nearest(four, plain), regression(four, covariance), four, ruled]
+        ways += [nearest(itself, plain), regression(itself, covariance)]
         shares.append([name, *(near(own, expected) for expected in ways)])
     mean = np.mean([each[1:] for each in shares], axis=0)
     rows = [[name, *(f"{share:.1%}" for share in each)] for name, *each in [*shares, ["mean", *mean]]]
-    print(tabulate(rows, ["", "nearest", "regression", "itself", "own, nearest", "own, regression"], tablefmt="github"))
+    print(
+        tabulate(rows, ["", "nearest", "regression", "itself", "rules", "own, nearest", "own, regression"], tablefmt="github")
+    )
 
 
 def read(path):
@@ -89,6 +85,13 @@ def mean_of(logs):
     """The mean of what is known of each problem and name."""
     known = (~np.isnan(logs)).sum(axis=1)
     return np.where(known, np.nan_to_num(logs).sum(axis=1) / np.maximum(known, 1), np.nan)
+
+
+def by_rule(problem):
+    """Logarithms in the order that the rules try implementations in."""
+    found = rules.rule(measurements.problem(problem.input_shape, problem.weight_shape, **problem.arguments))
+    order = list(dict.fromkeys([*found.names, *rules.REST]))
+    return [order.index(name) if name in order else len(order) for name in NAMES]
 
 
 def distances(places):
