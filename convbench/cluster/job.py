@@ -18,6 +18,8 @@ from convbench.cluster.remote import Job
 from convbench.common import faults, lock
 from convbench.common.faults import MachineFault
 
+FULL = "No space left on device", "the disk is full"  # as git, builders and asv have it
+
 
 def answer(job: Job, needed: tuple[Any, ...]) -> Any:
     """What the job's function returns, or the ClickException that it raises."""
@@ -27,7 +29,8 @@ def answer(job: Job, needed: tuple[Any, ...]) -> Any:
             project = source.checkout(job.source)
         return job.function(project, *job.arguments, *needed)
     except click.ClickException as error:
-        return error
+        full = any(words in error.message for words in FULL) and not isinstance(error, MachineFault)
+        return MachineFault(error.message) if full else error
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             return MachineFault("the disk is full")

@@ -28,7 +28,7 @@ from convbench.common import session_guard
 from convbench.common.faults import MachineFault
 
 POLL_SECONDS = 0.2
-# A client that was killed and is started again finds its measurement still running; for another one it is ended.
+# Without a client that wants the measurement, before it is ended: another one may ask for the same.
 UNWANTED_SECONDS = 60.0
 PLACE = "measure"  # the resource by which a worker says that it measures
 JOB, ANSWER, LOG = "job.pickle", "answer.pickle", "log"

@@ -52,8 +52,9 @@ def simulate(folder: Path, commits: int, pace: float) -> dict[str, float]:
             memory.append((work.finished, psutil.Process().memory_info().rss))
 
     stand_ins = {name: getattr(stand_in, name) for name in ("hello", "receive", "perform")}
+    os.environ["PYTHONPATH"] = str(HELPERS)  # the scheduler reads the tasks, too
     with clusters.cluster(folder / "cluster") as machines, mock.patch.multiple(remote, **stand_ins):
-        environment = os.environ | clusters.settings() | {"PYTHONPATH": str(HELPERS)}
+        environment = os.environ | clusters.settings()
         command = [sys.executable, stand_in.__file__, machines.address, str(pace)]
         with (folder / "workers.log").open("w") as log:
             workers = subprocess.Popen(command, env=environment, cwd=folder, stdout=log, stderr=log)

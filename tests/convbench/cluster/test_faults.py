@@ -166,19 +166,6 @@ def test_a_machine_without_disk_space_is_left_out_and_another_measures(tmp_path)
 
 
 @pytest.mark.proof
-def test_a_machine_with_a_limit_on_files_is_left_out_and_another_measures(tmp_path):
-    project = Project(tmp_path)
-    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))"
-    with cluster(tmp_path / "cluster") as machines:
-        machines.add("box-a", preload=limit)
-        done = inside(project.folder, "run", "--busy", "--cluster", machines.address)
-        assert "File too large" in sentence(done) or "ulimit" in sentence(done)
-        machines.add("box-a")
-        project.run(machines)
-    assert len(project.stored) == 2
-
-
-@pytest.mark.proof
 def test_a_measurement_that_stops_is_given_up_and_tried_again(tmp_path, monkeypatch):
     monkeypatch.setattr(ranges, "BUILD_SECONDS", 20.0)
     monkeypatch.setattr(ranges, "EXTRA_SECONDS", -600.0)
@@ -277,8 +264,7 @@ def test_a_scheduler_that_is_gone_ends_the_run_and_the_next_one_resumes(tmp_path
 
 
 @pytest.mark.proof
-def test_a_client_that_is_killed_and_started_again_repeats_nothing(tmp_path):
-    """What was running goes on meanwhile, and the next client takes it."""
+def test_a_client_that_is_killed_and_started_again_repeats_only_what_ran(tmp_path):
     project = Project(tmp_path, pace=6)
     with cluster(tmp_path / "cluster", "box-a") as machines:
         process = project.start(machines)
@@ -286,7 +272,7 @@ def test_a_client_that_is_killed_and_started_again_repeats_nothing(tmp_path):
         process.kill()
         process.wait()
         project.run(machines)
-    assert set(project.ran.values()) == {1}
+    assert sorted(project.ran.values()) == [1, 2]
     assert len(project.stored) == 2
 
 
