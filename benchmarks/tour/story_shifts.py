@@ -82,7 +82,7 @@ def accuracy(ours: str, than: str, interval: tuple[float, float] | None) -> str:
     """Whether two layers differ in accuracy beyond chance."""
     if interval is None:
         return "One start cannot say whether a difference in accuracy is more than chance."
-    if interval == (0, 0):
+    if not any(interval):
         return f"The accuracy with {ours} is that with {than} from every start: rounding changed no answer that counts."
     low, high = (100 * each for each in interval)
     said = f"The accuracy with {ours} is {low:+.1f} to {high:+.1f} points from that with {than}"

@@ -44,7 +44,7 @@ def add_bias(output: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
     return output
 
 
-def by_definition(input, weight, bias, stride, padding, dilation, groups, out=None):
+def by_definition(input, weight, bias, stride, padding, dilation, groups, *, out=None):
     """conv2d by windows and products in place, as the fallback for non-finite values.
 
     A transform spreads a NaN or infinity over outputs that do not see it, and may overflow where the sum does not.

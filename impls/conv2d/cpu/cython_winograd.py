@@ -44,5 +44,5 @@ def _conv2d(input, weight, packed, bias, stride, padding, dilation, groups, out)
         arrays = np.ascontiguousarray(input), np.ascontiguousarray(weight), start, output
         before = padding[0][0], padding[1][0]
         if not _cython_winograd.conv2d(*arrays, stride, before, dilation, groups, packed):
-            return geometry.by_definition(input, weight, bias, stride, padding, dilation, groups, output)
+            return geometry.by_definition(input, weight, bias, stride, padding, dilation, groups, out=output)
     return output
