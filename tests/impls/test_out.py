@@ -16,7 +16,13 @@ KERNEL, BIAS = np.random.default_rng(2).random((4, 8, 3, 3), np.float32), np.ara
 DEPTHWISE = KERNEL.reshape(32, 1, 3, 3)[:8]
 
 
-@pytest.mark.parametrize("name", drop_in.NAMES)
+def marked(name):
+    """Numba compiles for seconds, and torch's compiler for a minute."""
+    marks = [pytest.mark.proof] if "compile" in name else [pytest.mark.slow] * ("numba" in name)
+    return pytest.param(name, marks=marks)
+
+
+@pytest.mark.parametrize("name", map(marked, drop_in.NAMES))
 def test_the_output_is_written_into_an_array(name):
     found = drop_in.load(name)
     for dtype, bias, settings in itertools.product(
@@ -39,7 +45,7 @@ def test_the_output_is_written_into_an_array(name):
 
 
 @pytest.mark.parametrize("name", ["cpu.cython_direct", "cpu.cython_packed", "cpu.cython_winograd"])
-def test_kernels_allocate_no_output_beside_the_one_they_get(name, monkeypatch):
+def test_kernels_fill_the_output_that_they_get(name):
     found = drop_in.load(name)
     out = np.empty((2, 4, 8, 10), np.float32)
     form = IMAGES, KERNEL, None, (1, 1), ((0, 0), (0, 0)), (1, 1), 1
@@ -54,14 +60,6 @@ def test_values_that_are_not_finite_are_written_as_well():
     out = np.empty((2, 4, 8, 10), np.float32)
     assert found(images, KERNEL, out=out) is out
     assert np.isnan(out).sum() == 4 * 9
-
-
-def overlapping(array):
-    memory = np.empty(array.size + 320, np.float32)
-    memory[: array.size] = array.ravel()
-    return memory[: array.size].reshape(array.shape), memory[array.size - 8 : array.size + 312].reshape(1, 32, 10, 1)[
-        :, :1, :1
-    ]
 
 
 GOOD = np.empty((1, 1, 1, 1), np.float32)
