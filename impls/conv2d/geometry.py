@@ -60,6 +60,8 @@ def by_definition(input, weight, bias, stride, padding, dilation, groups, *, out
         return add_bias(output, bias)
 
 
-def if_finite(output, *arguments):
-    """The output of a transform, filled anew by the definition of conv2d(*arguments) if not all of it is finite."""
-    return output if np.isfinite(output).all() else by_definition(*arguments, output)
+def if_finite(output, input, weight, bias, stride, padding, dilation, groups):
+    """The output of a transform, filled anew by the definition if not all of it is finite."""
+    if np.isfinite(output).all():
+        return output
+    return by_definition(input, weight, bias, stride, padding, dilation, groups, output)
