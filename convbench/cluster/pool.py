@@ -105,6 +105,7 @@ class Pool:
         known = (remote.versions(), self.source, *self.commits)
         self.token = hashlib.sha256(repr(known).encode()).hexdigest()[: source.DIGITS]
         self.met = time.monotonic()
+        self.identity = self.client.scheduler_info()["id"]
 
     # Tasks
 
@@ -160,7 +161,7 @@ class Pool:
                 wait(list(self.running), timeout=TEND_SECONDS, return_when="FIRST_COMPLETED")
             except CancelledError:
                 raise self._gone() from None
-        if any(future.status in ("lost", "cancelled") for future in self.running):
+        if any(future.status == "cancelled" for future in self.running):
             raise self._gone()
         return [future for future in self.running if future.done()]
 
@@ -221,6 +222,8 @@ class Pool:
             alive = self.client.nthreads(callback_timeout=SILENT_SECONDS)
         except (OSError, TimeoutError, CancelledError, ValueError, RuntimeError):
             raise self._gone() from None
+        if self.client.scheduler_info()["id"] != self.identity:  # another one at the same address knows no task of ours
+            raise self._gone()
         for known in (self.asked, self.machines, self.refused):
             for address in known.keys() - alive.keys():
                 del known[address]
