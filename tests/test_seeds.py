@@ -67,7 +67,6 @@ SHORT = {
     "convbench doctor": ("", "convbench.doctor.noise.ROUNDS = 2", "this machine"),
     "convbench profile cpu.numpy perceptron-n100 --operation train_step --flat": ("--calls 1", "", "numpy_calls"),
     "convbench profile im2col.naive n1c1h7w7k1r3s3 --flat --sort cumulative": ("--calls 2", "", "naive.py"),
-    "convbench speed": ("--report", "", "read batch"),
     "convbench table --layout compare --bench read_batch": (
         "--machine amd-epyc-family-25-model-17-2cores",
         "",

@@ -64,4 +64,4 @@ def if_finite(output, input, weight, bias, stride, padding, dilation, groups):
     """The output of a transform, filled anew by the definition if not all of it is finite."""
     if np.isfinite(output).all():
         return output
-    return by_definition(input, weight, bias, stride, padding, dilation, groups, output)
+    return by_definition(input, weight, bias, stride, padding, dilation, groups, out=output)
