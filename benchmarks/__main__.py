@@ -44,10 +44,10 @@ def main() -> None:
         "profile": profile,
         "doctor": doctor,
         "implementations": implementations,
-        "seeds": seeds,
-        "notebooks": notebooks,
         "tile_traces": tile_traces,
         "tour": tour,
+        "seeds": seeds,
+        "notebooks": notebooks,
         **{name: functools.partial(picture, name) for name in PICTURES},
         "bound": bound,
     }
