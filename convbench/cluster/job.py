@@ -16,7 +16,7 @@ import click
 from convbench.cluster import remote, source
 from convbench.cluster.remote import Job
 from convbench.common import faults, lock
-from convbench.common.faults import MachineFault
+from convbench.common.load import MachineFault
 
 FULL = "No space left on device", "the disk is full"  # as git, builders and asv have it
 

@@ -25,7 +25,7 @@ from convbench.asv import machine
 from convbench.cluster import source
 from convbench.cluster.source import Source
 from convbench.common import session_guard
-from convbench.common.faults import MachineFault
+from convbench.common.load import MachineFault
 
 POLL_SECONDS = 0.2
 # Without a client that wants the measurement, before it is ended: another one may ask for the same.

@@ -1,15 +1,9 @@
-"""Faults of the machine, and unexpected exceptions, in one sentence."""
+"""Unexpected exceptions in one sentence."""
 
 from __future__ import annotations
 
 import tempfile
 import traceback
-
-import click
-
-
-class MachineFault(click.ClickException):
-    """This machine cannot measure now, whatever is measured: another might."""
 
 
 def sentence(error: Exception) -> str:

@@ -8,12 +8,14 @@ import time
 import click
 import psutil
 
-from convbench.common.faults import MachineFault
-
 # Limits for measurements on one core: cores in use by other processes, and the share of time stolen by the host.
 MAX_BUSY_CORES = 0.5
 MAX_STOLEN_SHARE = 0.1
 MAX_WAIT_SECONDS = 20  # for a short disturbance to end, an installation just finished for example
+
+
+class MachineFault(click.ClickException):
+    """This machine cannot measure now, whatever is measured: another might."""
 
 
 def wait_until_quiet(seconds: float = MAX_WAIT_SECONDS) -> None:

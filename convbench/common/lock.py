@@ -13,7 +13,7 @@ from pathlib import Path
 
 import filelock
 
-from convbench.common.faults import MachineFault
+from convbench.common.load import MachineFault
 
 OVERRIDE = "CONVBENCH_LOCK"  # for tests, in which one machine stands for several: another name of the machine's lock
 POLL_SECONDS = 0.1

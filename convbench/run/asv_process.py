@@ -14,7 +14,7 @@ import click
 
 from convbench.asv import build_log, git
 from convbench.common import session_guard
-from convbench.common.faults import MachineFault
+from convbench.common.load import MachineFault
 from convbench.run.workspace import Workspace
 
 POLL_SECONDS = 0.2

@@ -64,12 +64,12 @@ def test_what_is_copied_computes_the_same(again):
 
 
 def test_signatures():
-    assert str(inspect.signature(impls.conv2d)) == SIGNATURE[:-1] + ", *, exact=False)"
-    for name in ("cpu.auto", "cpu.torch", "cpu.shift"):
-        assert str(inspect.signature(impls.load(name))) == SIGNATURE
+    assert str(inspect.signature(impls.conv2d)) == SIGNATURE[:-1] + ", *, exact=False, plan=None, out=None)"
+    for name, more in {"cpu.auto": ", out=None", "cpu.torch": "", "cpu.shift": ""}.items():
+        assert str(inspect.signature(impls.load(name))) == f"{SIGNATURE[:-1]}{more})"
     packed = impls.load("cpu.cython_packed").prepare
     assert [*inspect.signature(packed).parameters] == ["weight", "bias", "stride", "padding", "dilation", "groups"]
-    assert [*inspect.signature(packed(W)).parameters] == ["input"]
+    assert [*inspect.signature(packed(W)).parameters] == ["input", "out"]
 
 
 def test_what_is_loaded_twice_is_equal():

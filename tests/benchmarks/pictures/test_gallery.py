@@ -97,7 +97,7 @@ def test_the_command_says_what_it_draws_and_where(tmp_path):
             ["galery"],
             "no verb is called 'galery'; there are try, speed, problems",
         ),
-        ([], "there are try, speed, problems, outliers, write_choice, profile, doctor, implementations, tile_traces"),
+        ([], "there are try, speed, problems, remember, tables, profile, doctor, implementations"),
     ],
 )
 def test_errors_in_a_sentence(arguments, words):
