@@ -50,9 +50,10 @@ class _Batch:
         key = str(time.time_ns())  # what another call has measured is no answer to this one
         return Task(title, machine.name, job, place, key=key)
 
-    def done(self, task: Task, future: Future, answer: Any) -> None:
+    def done(self, task: Task, future: Future, answer: Any) -> bool:
         del self.begun[task.about]
         self.found[task.about] = answer
+        return False
 
     def failed(self, task: Task, reason: str) -> None:
         raise Failure(reason)

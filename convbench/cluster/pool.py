@@ -62,8 +62,8 @@ class Work(Protocol):
     def next(self, machine: Facts) -> Task | None:
         """The next task for machines of this name, None if there is none now."""
 
-    def done(self, task: Task, future: Future, answer: Any) -> None:
-        """Take the answer of a task, which its future keeps for others."""
+    def done(self, task: Task, future: Future, answer: Any) -> bool:
+        """Take the answer of a task; whether other tasks need it, so that its future is to be released later."""
 
     def failed(self, task: Task, reason: str) -> None:
         """Take note that a task was given up."""
@@ -166,11 +166,16 @@ class Pool:
         return [future for future in self.running if future.done()]
 
     def _take_ended(self, work: Work) -> int:
-        """Pass on what has ended; how much of it is done with. No future is held longer: dask would make it once more."""
+        """Pass on what has ended; how much of it is done with."""
         return sum(self._take(work, future, self.running.pop(future)) for future in self._ended())
 
     def _take(self, work: Work, future: Future, task: Task) -> bool:
-        """Pass on what has become of a task; whether it is done with."""
+        """Pass on what has become of a task; whether it is done with.
+
+        Its future is released here, since waits that time out leave references to futures behind, and dask makes again what
+        was on a lost worker as long as there is one.
+        """
+        kept = False
         try:
             answer = future.result(timeout=SILENT_SECONDS)
         except TimeoutError:  # its worker has ended before it could be asked: dask runs it once more
@@ -185,8 +190,11 @@ class Pool:
             work.failed(task, f"{task.title} on {task.machine}: {type(error).__name__}: {error}")
         else:
             if isinstance(answer, Failed):
+                future.release()
                 return self._failed(work, task, answer)
-            work.done(task, future, answer)
+            kept = work.done(task, future, answer)
+        if not kept:
+            future.release()
         del self.begun[task]
         return True
 
@@ -295,6 +303,7 @@ class Pool:
             del self.seen[name]
             for future in [future for future, task in self.running.items() if task.machine == name]:
                 del self.running[future]
+                future.release()
             self.again = [task for task in self.again if task.machine != name]
             work.absent(name, self._why(name))
 

@@ -103,17 +103,20 @@ class Range:
         commit = next((commit for commit in series.begun if commit.plans), None)
         return self._class(series, commit) if commit else None
 
-    def done(self, task: Task, future: Future, answer: Build | Measured) -> None:
-        """Keep what was measured, or plan what is to be measured of a commit that was built."""
+    def done(self, task: Task, future: Future, answer: Build | Measured) -> bool:
+        """Keep what was measured, or plan what is to be measured of a commit that was built, which its classes need."""
         series = self.series[task.machine]
         self.finished += 1
         if isinstance(answer, Build):
             series.building -= 1
-            self._built(series, future, answer)
-        else:
-            commit, each = task.about
-            self._ended(series, commit)
-            self._publish(series, commit, each, answer)
+            plans = self._built(series, answer)
+            if plans:
+                series.begun.append(_Commit(answer.commit, answer, future, deque(plans)))
+            return bool(plans)
+        commit, each = task.about
+        self._ended(series, commit)
+        self._publish(series, commit, each, answer)
+        return False
 
     def failed(self, task: Task, reason: str) -> None:
         """Give up a commit on machines of this name: what killed workers would kill others."""
@@ -133,6 +136,8 @@ class Range:
             left = len(series.waiting) + series.building + len(series.begun)
             self.given_up.append(f"{numbers.many(left, 'commit')} left for {name}, where no machine measures: {reason}")
             series.waiting.clear()
+            for commit in series.begun:
+                commit.kept.release()
             series.begun.clear()
             series.building = 0
 
@@ -183,15 +188,15 @@ class Range:
     def _files(self, series: _Series, build: Build, commit: str | None = None) -> list:
         return build.built.results_files(series.workspace.published, commit)
 
-    def _built(self, series: _Series, future: Future, build: Build) -> None:
-        """Plan the classes of a commit, or note that it does not build."""
+    def _built(self, series: _Series, build: Build) -> list[ClassPlan]:
+        """What is to be measured of a commit, noted if it does not build."""
         workspace, published = series.workspace, series.workspace.published
         if build.reason:
             line = {"environments": build.unbuilt, "reason": build.reason}
             unbuilt.keep(published, build.commit, line, workspace.folder)
             series.summary.unbuilt[build.commit] = build.reason
             self.tell.does_not_build(build.commit, build.reason)
-            return
+            return []
         unbuilt.keep(published, build.commit, None, workspace.folder)
         is_first, series.first = series.first is None, series.first or build
         cells = choice.selected(build.built, self.request.selection, is_first)
@@ -201,10 +206,9 @@ class Range:
             series.waiting = deque(commit for commit in series.waiting if self._missing(series, build, cells, commit))
         lacking = self._missing(series, build, cells, build.commit)
         plans = _whole_classes(plan.classes(lacking, build.built.known, {}))
-        if plans:
-            series.begun.append(_Commit(build.commit, build, future, deque(plans)))
-        else:
+        if not plans:
             self.tell.nothing_missing(build.commit, len(cells))
+        return plans
 
     def _missing(self, series: _Series, build: Build, cells: list[Cell], commit: str) -> list[Cell]:
         if self.request.again:
@@ -219,7 +223,8 @@ class Range:
     def _ended(self, series: _Series, commit: _Commit) -> None:
         commit.worked_on -= 1
         if not commit.plans and not commit.worked_on and commit in series.begun:
-            series.begun.remove(commit)  # which releases its build
+            series.begun.remove(commit)
+            commit.kept.release()
 
     def _publish(self, series: _Series, commit: _Commit, each: ClassPlan, measured: Measured) -> None:
         """Put a class into the machine's results, as if it had been measured here."""
