@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -20,12 +21,13 @@ from benchmarks.timing import memory, stopping
 from benchmarks.timing.prepared_cell import PreparedCell
 from benchmarks.tour import charts, systems
 from benchmarks.tour.charts import Picture
-from benchmarks.tour.sentences import Ratio, duration, times_as
+from benchmarks.tour.sentences import Ratio, compared, duration, gain, times_as
 
 MIN_SAMPLES = 5  # of each candidate, however slow it is
 
 Event = dict[str, Any]
 Numbers = dict[str, Any]  # plain data, so that a result can be kept as JSON
+Round = TypeVar("Round")
 
 
 class Lacking(Exception):
@@ -97,28 +99,56 @@ class Step:
         return None
 
 
+class Comparison(NamedTuple):
+    """A sentence about how fast one implementation is beside another.
+
+    what: the change from `than` to `ours`; or, with `other`, a noun for `ours`, and `other` one for `than`.
+    """
+
+    ours: str
+    than: str
+    what: str
+    other: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"{self.ours}/{self.than}"
+
+    def said(self, numbers: Numbers) -> str:
+        found = Ratio(*numbers["ratios"][self.key])
+        return compared(self.what, self.other, found) if self.other else gain(self.what, found)
+
+
+def said(comparisons: Sequence[Comparison], numbers: Numbers) -> list[str]:
+    """The sentences whose implementations both have a time."""
+    return [each.said(numbers) for each in comparisons if each.key in numbers["ratios"]]
+
+
 class Timings(Step):
     """A step that times implementations on one problem in turn, each checked before and after.
 
-    names: those that its sentences are about; also: others. compared: pairs, of which the first is compared with the second.
-    times: how many calls a shown time is of, and unit what these are called.
+    names: those without which its sentences say nothing; also: others. times: how many calls a shown time is of, and unit
+    what these are called.
     """
 
     operation = "conv2d"
     problem = ""
     names: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
-    compared: tuple[tuple[str, str], ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
     seconds = 0.3, 1.5  # for each candidate, fast and usual
     times, unit = 1, "a call"
 
     def measure(self, setting: Setting) -> Generator[Event, None, Found]:
         problem = cell.kind(self.operation).find(self.problem)
-        wanted = problem, [*self.names, *self.also], self.compared, setting.choose(*self.seconds)
+        wanted = problem, [*self.names, *self.also], self.comparisons, setting.choose(*self.seconds)
         return Found((yield from timed(*wanted, self.operation)))
 
     def lacking(self, numbers: Numbers) -> str | None:
         return absent(numbers, self.names)
+
+    def look(self, numbers: Numbers) -> list[str]:
+        return said(self.comparisons, numbers)
 
     def tables(self, numbers: Numbers) -> list[Table]:
         return [times_table(numbers, self.times, self.unit)]
@@ -133,7 +163,7 @@ class Timings(Step):
 def timed(
     problem: Any,
     names: Sequence[str],
-    compared: Sequence[tuple[str, str]],
+    comparisons: Sequence[Comparison],
     seconds: float,
     operation: str = "conv2d",
     count: int = 1,
@@ -154,10 +184,10 @@ def timed(
     results = {result["name"]: result for result in candidates.results()}
     samples = {name: result["samples"] for name, result in results.items() if result["status"] == "ok"}
     ratios = {}
-    for ours, than in compared:
-        if ours in samples and than in samples:
-            middle = float(np.median(samples[than]) / np.median(samples[ours]))
-            ratios[f"{ours}/{than}"] = [middle, *stopping.interval(samples[ours], samples[than])]
+    for each in comparisons:
+        if each.ours in samples and each.than in samples:
+            ours, than = samples[each.ours], samples[each.than]
+            ratios[each.key] = [float(np.median(than) / np.median(ours)), *stopping.interval(ours, than)]
     return {
         "problem": problem.label,
         "seconds": {name: np.percentile(each, [25, 50, 75]).tolist() for name, each in samples.items()},
@@ -176,14 +206,17 @@ def absent(numbers: Numbers, names: Sequence[str]) -> str | None:
     return next((f"{name}: {numbers['lacking'][name]}" for name in names if name in numbers["lacking"]), None)
 
 
-def ratio(numbers: Numbers, ours: str, than: str) -> Ratio:
-    """How many times as fast as another an implementation is."""
-    return Ratio(*numbers["ratios"][f"{ours}/{than}"])
-
-
 def median(numbers: Numbers, name: str) -> float:
     """Seconds of one call."""
     return numbers["seconds"][name][1]
+
+
+def last_of(rounds: Iterable[Round], count: int) -> Generator[Event, None, Round]:
+    """Take so many rounds of measuring, with progress; return what is known after the last."""
+    for i, last in enumerate(itertools.islice(rounds, count), 1):
+        found = last
+        yield {"sampled": i / count}
+    return found
 
 
 def times_table(numbers: Numbers, times: int, unit: str) -> Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import shlex
 from collections.abc import Generator
 from dataclasses import asdict
@@ -13,8 +12,9 @@ from benchmarks.pictures import ladder
 from benchmarks.timing import limits
 from benchmarks.tour import charts, profiles
 from benchmarks.tour.charts import Picture
-from benchmarks.tour.sentences import gain, percent, sentence, times_as
+from benchmarks.tour.sentences import duration, percent, sentence, times_as
 from benchmarks.tour.steps import (
+    Comparison,
     Event,
     Found,
     Lacking,
@@ -23,9 +23,8 @@ from benchmarks.tour.steps import (
     Step,
     Table,
     Timings,
-    duration,
+    last_of,
     median,
-    ratio,
     timed,
 )
 
@@ -90,7 +89,7 @@ class Profiled(Step):
         except Lacking as error:
             texts.append(f"No call graph: {error}")
         calls = ladder.prepare("cpu.numpy")
-        *_, last = itertools.islice(ladder.measure(calls), setting.choose(8, 40))
+        last = yield from last_of(ladder.measure(calls), setting.choose(8, 40))
         parts = last["cpu.numpy"].parts
         return Found({"shares": {part: each / sum(parts.values()) for part, each in parts.items()}}, texts, pictures)
 
@@ -118,15 +117,12 @@ class Script(Rungs):
     title = "Compile the script unchanged, then with types"
     guess = "Cython compiles the training script as it is. How much faster is the training?"
     names = ("cpu.numpy", "cpu.cython_untyped", "cpu.cython_typed")
-    compared = (("cpu.cython_untyped", "cpu.numpy"), ("cpu.cython_typed", "cpu.numpy"))
+    comparisons = (
+        Comparison("cpu.cython_untyped", "cpu.numpy", "Compiling the script unchanged"),
+        Comparison("cpu.cython_typed", "cpu.numpy", "Static types in the script"),
+    )
     would = "a step of training by the script in Python, compiled as it is, and compiled with static types."
     why = "The script only calls NumPy. Compiling it saves the interpreter's time between the calls, and nothing within them."
-
-    def look(self, numbers: Numbers) -> list[str]:
-        return [
-            gain("Compiling the script unchanged", ratio(numbers, "cpu.cython_untyped", "cpu.numpy")),
-            gain("Static types in the script", ratio(numbers, "cpu.cython_typed", "cpu.numpy")),
-        ]
 
 
 class Moved(Rungs):
@@ -134,22 +130,12 @@ class Moved(Rungs):
     title = "Move the hot spot, then fuse it"
     guess = "Now the update alone is compiled; then everything that the profile names. What is each worth?"
     names = ("cpu.numpy", "cpu.cython_update", "cpu.cython_fused")
-    compared = (
-        ("cpu.cython_update", "cpu.numpy"),
-        ("cpu.cython_fused", "cpu.numpy"),
-        ("cpu.cython_fused", "cpu.cython_update"),
+    comparisons = (
+        Comparison("cpu.cython_update", "cpu.numpy", "Compiling the update"),
+        Comparison("cpu.cython_fused", "cpu.numpy", "Fusing it into one pass, with all else that the profile names,"),
     )
     would = "a step with the update compiled, and with the update fused into one pass."
     why = "Compiled as one loop, the update reads and writes each array once; NumPy reads and writes one in every operation."
-
-    def look(self, numbers: Numbers) -> list[str]:
-        return [
-            gain("Compiling the update", ratio(numbers, "cpu.cython_update", "cpu.numpy")),
-            gain(
-                "Fusing it into one pass, with all else that the profile names,",
-                ratio(numbers, "cpu.cython_fused", "cpu.numpy"),
-            ),
-        ]
 
 
 class Ladder(Step):
@@ -168,10 +154,7 @@ class Ladder(Step):
         for name in ladder.RUNGS:
             yield {"preparing": name}
             calls |= ladder.prepare(name)
-        rounds = setting.choose(8, 60)
-        for i, last in enumerate(itertools.islice(ladder.measure(calls), rounds), 1):
-            found = last
-            yield {"sampled": i / rounds}
+        found = yield from last_of(ladder.measure(calls), setting.choose(8, 60))
         return Found({"rungs": {name: asdict(each) for name, each in found.items()}})
 
     def look(self, numbers: Numbers) -> list[str]:
@@ -202,7 +185,11 @@ class Alone(Timings):
     operation, problem = "adam_step", "mnist-perceptron"
     names = ("cpu.numpy", "cpu.cython_untyped", "cpu.cython_typed", "cpu.cython_fused")
     also = ("cpu.numpy_inplace", "cpu.numba", "cpu.torch_foreach", "cpu.torch_fused")
-    compared = (("cpu.cython_untyped", "cpu.numpy"), ("cpu.cython_typed", "cpu.numpy"), ("cpu.cython_fused", "cpu.numpy"))
+    comparisons = (
+        Comparison("cpu.cython_untyped", "cpu.numpy", "Compiling the update unchanged"),
+        Comparison("cpu.cython_typed", "cpu.numpy", "Static types"),
+        Comparison("cpu.cython_fused", "cpu.numpy", "One pass"),
+    )
     unit = "an update"
     command = f"convbench try --operation adam_step {problem}"
     would = "the update of 1.8 million parameters by eight implementations, beside a copy of as many bytes."
@@ -214,16 +201,14 @@ class Alone(Timings):
     def measure(self, setting: Setting) -> Generator[Event, None, Found]:
         problem = cell.kind(self.operation).find(self.problem)
         moved = cell.task(self.operation, problem).describe()["bytes"]
-        wanted = problem, [*self.names, *self.also], self.compared, setting.choose(*self.seconds), self.operation
+        wanted = problem, [*self.names, *self.also], self.comparisons, setting.choose(*self.seconds), self.operation
         numbers = yield from timed(*wanted, beside={"copy": limits.copying(moved, 1)})
         return Found({**numbers, "bytes": moved})
 
     def look(self, numbers: Numbers) -> list[str]:
         limit = numbers["beside"]["copy"]
         return [
-            gain("Compiling the update unchanged", ratio(numbers, "cpu.cython_untyped", "cpu.numpy")),
-            gain("Static types", ratio(numbers, "cpu.cython_typed", "cpu.numpy")),
-            gain("One pass", ratio(numbers, "cpu.cython_fused", "cpu.numpy")),
+            *super().look(numbers),
             memory_bound("NumPy's update", median(numbers, "cpu.numpy"), limit),
             memory_bound("The fused update", median(numbers, "cpu.cython_fused"), limit),
         ]

@@ -11,8 +11,8 @@ from benchmarks.harness import cell
 from benchmarks.pictures import watched
 from benchmarks.tour import charts, profiles
 from benchmarks.tour.charts import Picture
-from benchmarks.tour.sentences import Ratio, compared, duration, gain, gap, percent, sentence, times_as
-from benchmarks.tour.steps import Event, Found, Numbers, Setting, Step, Table, Timings, absent, median, ratio, timed
+from benchmarks.tour.sentences import duration, gap, percent, sentence, times_as
+from benchmarks.tour.steps import Comparison, Event, Found, Numbers, Setting, Step, Table, Timings, absent, median, timed
 
 PROBLEM = "n1c1h7w7k1r3s3"
 PROFILED = "im2col.naive"
@@ -66,11 +66,11 @@ class Times(Timings):
     problem = PROBLEM
     names = ("cpu.loops", "cpu.sliced_loops", "im2col.naive", "im2col.recursive", "cpu.scipy_convolve2d")
     also = ("cpu.windows", "cpu.auto")
-    compared = (
-        ("cpu.sliced_loops", "cpu.loops"),
-        ("im2col.naive", "cpu.loops"),
-        ("im2col.recursive", "im2col.naive"),
-        ("cpu.scipy_convolve2d", "cpu.loops"),
+    comparisons = (
+        Comparison("cpu.sliced_loops", "cpu.loops", "A slice and one sum in place of the two inner loops"),
+        Comparison("im2col.naive", "cpu.loops", "im2col with one product", "the four loops"),
+        Comparison("im2col.recursive", "im2col.naive", "im2col by recursion", "im2col that takes pixel by pixel"),
+        Comparison("cpu.scipy_convolve2d", "cpu.loops", "SciPy's compiled loop", "the four loops"),
     )
     times, unit = 100, "100 calls"
     command = f"convbench try 1x1x7x7 1x1x3x3 {' '.join((*names, *also))}"
@@ -79,16 +79,6 @@ class Times(Timings):
         "The interpreter takes some time for every step of a loop, whatever the step computes. A product saves steps only if "
         "what prepares it does not take as many: here every tap of every pixel is copied by Python first."
     )
-
-    def look(self, numbers: Numbers) -> list[str]:
-        return [
-            gain("A slice and one sum in place of the two inner loops", ratio(numbers, "cpu.sliced_loops", "cpu.loops")),
-            compared("im2col with one product", "the four loops", ratio(numbers, "im2col.naive", "cpu.loops")),
-            compared(
-                "im2col by recursion", "im2col that takes pixel by pixel", ratio(numbers, "im2col.recursive", "im2col.naive")
-            ),
-            compared("SciPy's compiled loop", "the four loops", ratio(numbers, "cpu.scipy_convolve2d", "cpu.loops")),
-        ]
 
 
 class Counted(Step):
@@ -199,7 +189,10 @@ class Recursion(Timings):
     operation, problem = "im2col", "i7x7k3x3p1"
     names = ("cpu.naive", "cpu.recursive", "cpu.recursive_cached")
     also = ("cpu.strided", "cpu.torch_unfold")
-    compared = (("cpu.recursive", "cpu.naive"), ("cpu.recursive_cached", "cpu.recursive"))
+    comparisons = (
+        Comparison("cpu.recursive", "cpu.naive", "The recursion", "the naive form"),
+        Comparison("cpu.recursive_cached", "cpu.recursive", "Keeping sub-results"),
+    )
     times, unit = 100, "100 calls"
     command = "convbench try --operation im2col 7x7 3x3 --padding 1"
     would = "the matrix of im2col alone by its naive, recursive and cached forms."
@@ -207,12 +200,6 @@ class Recursion(Timings):
         "Windows next to each other share rows. A recursion that takes the first axis off asks for each shared row once for "
         "every window that has it; a cache answers all but the first time, and costs a look-up each."
     )
-
-    def look(self, numbers: Numbers) -> list[str]:
-        return [
-            compared("The recursion", "the naive form", ratio(numbers, "cpu.recursive", "cpu.naive")),
-            gain("Keeping sub-results", ratio(numbers, "cpu.recursive_cached", "cpu.recursive")),
-        ]
 
 
 class Sizes(Step):
@@ -231,8 +218,7 @@ class Sizes(Step):
         sizes: dict[str, Any] = {}
         for side in setting.choose((7, 16, 32), (7, 16, 32, 64, 128)):
             problem = cell.kind("conv2d").find(f"n1c1h{side}w{side}k1r3s3")
-            pairs = [("cpu.scipy_convolve2d", "cpu.loops")]
-            sizes[str(side)] = yield from timed(problem, self.names, pairs, setting.choose(0.1, 0.5))
+            sizes[str(side)] = yield from timed(problem, self.names, (), setting.choose(0.1, 0.5))
         return Found({"sizes": sizes})
 
     def lacking(self, numbers: Numbers) -> str | None:
@@ -240,7 +226,7 @@ class Sizes(Step):
 
     def look(self, numbers: Numbers) -> list[str]:
         found = [
-            (f"{side}x{side}", Ratio(*each["ratios"]["cpu.scipy_convolve2d/cpu.loops"]).value)
+            (f"{side}x{side}", median(each, "cpu.loops") / median(each, "cpu.scipy_convolve2d"))
             for side, each in numbers["sizes"].items()
         ]
         return [gap("SciPy's compiled loop", "four loops in Python", found[0], found[-1])]

@@ -18,8 +18,8 @@ from benchmarks.pictures import curves, tile_curves, tile_sheet
 from benchmarks.timing import threads
 from benchmarks.tour import charts
 from benchmarks.tour.charts import Picture
-from benchmarks.tour.sentences import Ratio, compared, duration, gain, percent, sentence, times_as
-from benchmarks.tour.steps import Event, Found, Lacking, Numbers, Setting, Step, Table, Timings, absent, ratio, timed
+from benchmarks.tour.sentences import Ratio, duration, gain, percent, sentence, times_as
+from benchmarks.tour.steps import Comparison, Event, Found, Lacking, Numbers, Setting, Step, Table, Timings, timed
 from benchmarks.workloads import eurosat
 from benchmarks.workloads.tiles import Batch
 
@@ -70,11 +70,11 @@ class Readers(Timings):
     operation, problem = "read_batch", "n32b13h64w64"
     names = POSTS
     also = ("cpu.torch_dataloader", "cpu.tifffile", "cpu.tifffile_numba", "cpu.raw_numba", "cpu.memmap", "cpu.mmap_numba")
-    compared = (
-        ("cpu.skimage", "cpu.rasterio"),
-        ("cpu.skimage_torch", "cpu.skimage"),
-        ("cpu.raw_numba", "cpu.skimage"),
-        ("cpu.mmap_numba", "cpu.raw_numba"),
+    comparisons = (
+        Comparison("cpu.skimage", "cpu.rasterio", "scikit-image", "rasterio"),
+        Comparison("cpu.skimage_torch", "cpu.skimage", "Normalising in torch instead of NumPy"),
+        Comparison("cpu.raw_numba", "cpu.skimage", "A system call and one compiled pass", "scikit-image"),
+        Comparison("cpu.mmap_numba", "cpu.raw_numba", "Packing all tiles into one mapped file beforehand"),
     )
     times, unit = 10, "10 batches of 32"
     command = "convbench table --layout compare --bench read_batch"
@@ -84,19 +84,6 @@ class Readers(Timings):
         "is left without it is a system call for a file and one pass over the pixels; what is packed once needs not even the "
         "call."
     )
-
-    def look(self, numbers: Numbers) -> list[str]:
-        said = [
-            compared("scikit-image", "rasterio", ratio(numbers, "cpu.skimage", "cpu.rasterio")),
-            gain("Normalising in torch instead of NumPy", ratio(numbers, "cpu.skimage_torch", "cpu.skimage")),
-        ]
-        if not absent(numbers, ("cpu.raw_numba",)):
-            found = ratio(numbers, "cpu.raw_numba", "cpu.skimage")
-            said.append(compared("A system call and one compiled pass", "scikit-image", found))
-        if not absent(numbers, ("cpu.raw_numba", "cpu.mmap_numba")):
-            found = ratio(numbers, "cpu.mmap_numba", "cpu.raw_numba")
-            said.append(gain("Packing all tiles into one mapped file beforehand", found))
-        return said
 
 
 class Clocks(Step):

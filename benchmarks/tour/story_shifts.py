@@ -14,8 +14,9 @@ from benchmarks.pictures import curves, shifts
 from benchmarks.pictures.curves import Curve
 from benchmarks.tour import charts
 from benchmarks.tour.charts import Picture
-from benchmarks.tour.sentences import compared, duration, percent, sentence, times_as
+from benchmarks.tour.sentences import duration, percent, sentence, times_as
 from benchmarks.tour.steps import (
+    Comparison,
     Event,
     Found,
     Lacking,
@@ -26,7 +27,7 @@ from benchmarks.tour.steps import (
     Timings,
     absent,
     median,
-    ratio,
+    said,
     timed,
     times_table,
 )
@@ -73,8 +74,8 @@ def slower(ours: str, than: str, ratio: float) -> str:
     """How long a training takes with one layer and another."""
     said = f"Training with {ours} takes {times_as(ratio)} times as long as with {than}"
     if ratio > 1.05:
-        return f"{said} (in the post about 2 times)."
-    return f"{said}: one's own is no slower here (in the post about 2 times as slow)."
+        return f"{said} (the post's own layer: about 2 times)."
+    return f"{said}: it is no slower here (the post's own layer: about 2 times as slow)."
 
 
 @sentence
@@ -123,12 +124,12 @@ class Ways(Timings):
     problem = PHOTO
     names = ("cpu.roll", "cpu.shift", "cpu.roll_matmul", "cpu.torch_shift_matmul", "cpu.torch")
     also = ("cpu.shift_matmul", "cpu.auto")
-    compared = (
-        ("cpu.shift", "cpu.roll"),
-        ("cpu.roll_matmul", "cpu.roll"),
-        ("cpu.torch_shift_matmul", "cpu.roll_matmul"),
-        ("cpu.torch_shift_matmul", "cpu.torch"),
-        ("cpu.auto", "cpu.torch"),
+    comparisons = (
+        Comparison("cpu.shift", "cpu.roll", "Slicing", "rolling"),
+        Comparison("cpu.roll_matmul", "cpu.roll", "Multiplying over channels", "scaling images"),
+        Comparison("cpu.torch_shift_matmul", "cpu.roll_matmul", "Slicing products, in torch,", "rolling them"),
+        Comparison("cpu.torch_shift_matmul", "cpu.torch", "One's own", "F.conv2d"),
+        Comparison("cpu.auto", "cpu.torch", "This suite's fastest", "F.conv2d"),
     )
     unit = "a photograph"
     command = f"convbench try 1x3x{HEIGHT}x{WIDTH} 3x3x3x3 --padding 1 {' '.join((*names, *also))}"
@@ -137,21 +138,6 @@ class Ways(Timings):
         "The post's ways read and write the whole image nine times. Rolling copies it once more each time, a slice is only a "
         "view; a product over channels does the work of nine images of one channel in one pass."
     )
-
-    def look(self, numbers: Numbers) -> list[str]:
-        said = [
-            compared("Slicing", "rolling", ratio(numbers, "cpu.shift", "cpu.roll")),
-            compared("Multiplying over channels", "scaling images", ratio(numbers, "cpu.roll_matmul", "cpu.roll")),
-            compared(
-                "Slicing products, in torch,",
-                "rolling them",
-                ratio(numbers, "cpu.torch_shift_matmul", "cpu.roll_matmul"),
-            ),
-            compared("One's own", "F.conv2d", ratio(numbers, "cpu.torch_shift_matmul", "cpu.torch")),
-        ]
-        if not absent(numbers, ("cpu.auto",)):
-            said.append(compared("This suite's fastest", "F.conv2d", ratio(numbers, "cpu.auto", "cpu.torch")))
-        return said
 
 
 class Loops(Step):
@@ -186,6 +172,7 @@ class Strides(Step):
     guess = 'The author "can\'t think of a fast way" to stride. Slices can step: what does a stride of 2 save?'
     names = ("cpu.shift", "cpu.torch_shift_matmul", "cpu.torch")
     transposed = ("cpu.shift", "cpu.torch", "cpu.cython_direct")
+    comparisons = (Comparison("cpu.shift", "cpu.torch", "A transposed convolution by shifts", "torch's"),)
     command = f"convbench try 1x3x{HEIGHT}x{WIDTH} 3x3x3x3 --stride 2 {' '.join(names)}"
     would = "one's own convolution with a stride of 2, and a transposed convolution by shifted images."
     why = (
@@ -201,19 +188,20 @@ class Strides(Step):
             problem = cell.kind("conv2d").find(f"n1c3h{HEIGHT}w{WIDTH}k3r3s3{'t2' * (stride == 2)}")
             found[f"stride {stride}"] = yield from timed(problem, self.names, (), seconds)
         problem = cell.kind("conv_transpose2d").find("n1c16h64w64k16r4s4t2p1")
-        pairs = [("cpu.shift", "cpu.torch")]
-        found["transposed"] = yield from timed(problem, self.transposed, pairs, seconds, "conv_transpose2d")
+        wanted = problem, self.transposed, self.comparisons, seconds, "conv_transpose2d"
+        found["transposed"] = yield from timed(*wanted)
         return Found({"problems": found})
 
     def lacking(self, numbers: Numbers) -> str | None:
         problems = numbers["problems"]
-        return absent(problems["stride 1"], self.names) or absent(problems["transposed"], self.transposed[:2])
+        lacking = [absent(problems[key], self.names) for key in ("stride 1", "stride 2")]
+        return next(filter(None, [*lacking, absent(problems["transposed"], self.transposed[:2])]), None)
 
     def look(self, numbers: Numbers) -> list[str]:
         one, two, transposed = (numbers["problems"][key] for key in ("stride 1", "stride 2", "transposed"))
         return [
             *(strided(name, median(two, name) / median(one, name)) for name in self.names),
-            compared("A transposed convolution by shifts", "torch's", ratio(transposed, "cpu.shift", "cpu.torch")),
+            *said(self.comparisons, transposed),
         ]
 
     def tables(self, numbers: Numbers) -> list[Table]:
@@ -252,21 +240,22 @@ class Training(Step):
 
     def look(self, numbers: Numbers) -> list[str]:
         found = _by_name(numbers)
-        built_in, own = self.names[:2]
-        said = [
-            slower("one's own layer", "the built-in", _seconds(found[own]) / _seconds(found[built_in])),
+        seconds = {name: float(np.mean([each.seconds[-1] for each in own])) for name, own in found.items()}
+        built_in, own, ours = self.names
+        sentences = [
+            slower("one's own layer", "the built-in", seconds[own] / seconds[built_in]),
             accuracy("one's own layer", "the built-in", curves.difference(found[own], found[built_in])),
         ]
-        if "cpu.auto" in found:
-            said.append(slower("this suite's layer", "the built-in", _seconds(found["cpu.auto"]) / _seconds(found[built_in])))
-        return said
+        if ours in found:
+            sentences.append(slower("this suite's layer", "the built-in", seconds[ours] / seconds[built_in]))
+        return sentences
 
     def tables(self, numbers: Numbers) -> list[Table]:
         rows = []
         for name, own in _by_name(numbers).items():
             loss, right = (np.mean([getattr(each, what)[-1] for each in own]) for what in ("losses", "accuracies"))
-            step = _seconds(own) / own[0].steps[-1]
-            rows.append([name, duration(step), f"{loss:.3g}", f"{100 * right:.1f} %"])
+            step = np.mean([each.seconds[-1] / each.steps[-1] for each in own])
+            rows.append([name, duration(float(step)), f"{loss:.3g}", f"{100 * right:.1f} %"])
         title = f"of {numbers['tested']} test images"
         return [Table(["layer", f"a step of {numbers['batch']} images", "loss", title], rows)]
 
@@ -291,10 +280,6 @@ class Training(Step):
 
 def _by_name(numbers: Numbers) -> dict[str, list[Curve]]:
     return curves.by_name([Curve(**each) for each in numbers["curves"]])
-
-
-def _seconds(own: list[Curve]) -> float:
-    return float(np.mean([each.seconds[-1] for each in own]))
 
 
 STEPS = (Steps(), Ways(), Loops(), Strides(), Training())

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-import itertools
+import json
 from collections.abc import Generator
 from dataclasses import asdict, replace
 from typing import Any
 
 from benchmarks.commands import bound
 from benchmarks.commands.bound import Parts
+from benchmarks.errors import Skip
 from benchmarks.harness import cell
 from benchmarks.pictures import stages
 from benchmarks.tour import charts
 from benchmarks.tour.charts import Picture
-from benchmarks.tour.sentences import compared, duration, gain, percent, sentence, times_as
-from benchmarks.tour.steps import Event, Found, Lacking, Numbers, Setting, Step, Table, Timings, absent, median, ratio, timed
+from benchmarks.tour.sentences import duration, percent, sentence, times_as
+from benchmarks.tour.steps import (
+    Comparison,
+    Event,
+    Found,
+    Lacking,
+    Numbers,
+    Setting,
+    Step,
+    Table,
+    Timings,
+    absent,
+    last_of,
+    median,
+    said,
+    timed,
+)
 from benchmarks.workloads.jpegs import Frames
 
 ONE, BATCH = "n1h480w640y120x160s128", 16
@@ -67,17 +83,14 @@ class Region(Timings):
     operation, problem = "preprocess", ONE
     names = ("cpu.numpy_whole", "cpu.numpy")
     also = ("cpu.libjpeg_region",)
-    compared = (("cpu.numpy", "cpu.numpy_whole"), ("cpu.libjpeg_region", "cpu.numpy"))
+    comparisons = (
+        Comparison("cpu.numpy", "cpu.numpy_whole", "Processing only the region"),
+        Comparison("cpu.libjpeg_region", "cpu.numpy", "Decoding only the region, and fusing,"),
+    )
     unit = "an image"
     command = f"convbench try --operation preprocess PICTURE --region 0x0x120x160 {' '.join((*names, *also))}"
     would = "an image by pre- and post-processing all of it, and only the region that is wanted."
     why = "What is left out is saved, and no more: the JPEG is still decoded as a whole unless the decoder can do a region."
-
-    def look(self, numbers: Numbers) -> list[str]:
-        said = [gain("Processing only the region", ratio(numbers, "cpu.numpy", "cpu.numpy_whole"))]
-        if not absent(numbers, ("cpu.libjpeg_region",)):
-            said.append(gain("Decoding only the region, and fusing,", ratio(numbers, "cpu.libjpeg_region", "cpu.numpy")))
-        return said
 
 
 class Batches(Step):
@@ -86,9 +99,11 @@ class Batches(Step):
     guess = f"Functions that take {BATCH} images at once make fewer calls. What does that gain an image?"
     names = ("cpu.numpy", "cpu.numpy_batched")
     also = ("cpu.torch", "cpu.torch_batched")
-    command = (
-        f"python -m benchmarks stages --names '{list(names)}'".replace("', '", '", "').replace("['", '["').replace("']", '"]')
+    comparisons = (
+        Comparison("cpu.numpy_batched", "cpu.numpy", f"Functions for batches, at {BATCH} images,"),
+        Comparison("cpu.torch_batched", "cpu.torch", "The same in torch"),
     )
+    command = f"python -m benchmarks stages --names '{json.dumps(names)}'"
     would = f"one image and {BATCH} images by functions for one and for several, in time an image."
     why = (
         "A batch saves the constant cost of calls. That counts where calls are short; on 128x128 pixels each call works for "
@@ -97,21 +112,16 @@ class Batches(Step):
 
     def measure(self, setting: Setting) -> Generator[Event, None, Found]:
         found = {}
-        pairs = [("cpu.numpy_batched", "cpu.numpy"), ("cpu.torch_batched", "cpu.torch")]
         for n in (1, BATCH):
-            wanted = replace(FRAMES, n=n), (*self.names, *self.also), pairs, setting.choose(0.4, 2.0), "preprocess"
-            found[str(n)] = yield from timed(*wanted)
+            wanted = replace(FRAMES, n=n), (*self.names, *self.also), self.comparisons, setting.choose(0.4, 2.0)
+            found[str(n)] = yield from timed(*wanted, "preprocess")
         return Found({"counts": found})
 
     def lacking(self, numbers: Numbers) -> str | None:
         return absent(numbers["counts"][str(BATCH)], self.names)
 
     def look(self, numbers: Numbers) -> list[str]:
-        found = numbers["counts"][str(BATCH)]
-        said = [gain(f"Functions for batches, at {BATCH} images,", ratio(found, "cpu.numpy_batched", "cpu.numpy"))]
-        if not absent(found, self.also):
-            said.append(gain("The same in torch", ratio(found, "cpu.torch_batched", "cpu.torch")))
-        return said
+        return said(self.comparisons, numbers["counts"][str(BATCH)])
 
     def tables(self, numbers: Numbers) -> list[Table]:
         counts = numbers["counts"]
@@ -138,13 +148,13 @@ class Fused(Timings):
     operation, problem = "preprocess", ONE
     names = ("cpu.numpy", "cpu.opencv", "cpu.cython_fused")
     also = ("cpu.numba_fused", "cpu.numpy_ufunc", "cpu.opencv_baseline", "cpu.opencv_umat", "cpu.torch")
-    compared = (
-        ("cpu.cython_fused", "cpu.numpy"),
-        ("cpu.cython_fused", "cpu.opencv"),
-        ("cpu.numba_fused", "cpu.cython_fused"),
-        ("cpu.numpy_ufunc", "cpu.numpy"),
-        ("cpu.opencv", "cpu.opencv_baseline"),
-        ("cpu.opencv_umat", "cpu.opencv"),
+    comparisons = (
+        Comparison("cpu.cython_fused", "cpu.numpy", "One pass in Cython"),
+        Comparison("cpu.cython_fused", "cpu.opencv", "Cython's pass", "OpenCV"),
+        Comparison("cpu.numba_fused", "cpu.cython_fused", "Numba in place of Cython"),
+        Comparison("cpu.numpy_ufunc", "cpu.numpy", "A ufunc written by hand in C"),
+        Comparison("cpu.opencv", "cpu.opencv_baseline", "OpenCV's vector code"),
+        Comparison("cpu.opencv_umat", "cpu.opencv", "OpenCV's UMat, with a copy for each NumPy step,"),
     )
     unit = "an image"
     command = f"convbench try --operation preprocess PICTURE --region 0x0x120x160 {' '.join((*names, *also))}"
@@ -154,42 +164,32 @@ class Fused(Timings):
         "operation to the last, and the data stays in the cache."
     )
 
-    def look(self, numbers: Numbers) -> list[str]:
-        said = [
-            gain("One pass in Cython", ratio(numbers, "cpu.cython_fused", "cpu.numpy")),
-            compared("Cython's pass", "OpenCV", ratio(numbers, "cpu.cython_fused", "cpu.opencv")),
-        ]
-        more = {
-            "cpu.numba_fused/cpu.cython_fused": ("Numba in place of Cython", gain),
-            "cpu.numpy_ufunc/cpu.numpy": ("A ufunc written by hand in C", gain),
-            "cpu.opencv/cpu.opencv_baseline": ("OpenCV's vector code", gain),
-            "cpu.opencv_umat/cpu.opencv": ("OpenCV's UMat, with a copy for each NumPy step,", gain),
-        }
-        for pair, (what, say) in more.items():
-            if pair in numbers["ratios"]:
-                said.append(say(what, ratio(numbers, *pair.split("/"))))
-        return said
-
 
 class Stages(Step):
     name = "stages"
     title = "Where an image's time goes"
     guess = "After fusion, which stage is the longest?"
-    names = ("cpu.numpy_whole", "cpu.numpy", "cpu.numpy_batched", "cpu.opencv", "cpu.cython_fused")
+    names: tuple[str, ...] = ("cpu.numpy_whole", "cpu.numpy", "cpu.numpy_batched", "cpu.opencv", "cpu.cython_fused")
     command = "python -m benchmarks stages"
     would = "the time of an image by stage, one at a time and in batches."
     why = "A stage that others shrink around becomes the bound. Only its own time says what to change next."
 
     def measure(self, setting: Setting) -> Generator[Event, None, Found]:
         calls: dict[Any, Any] = {}
+        lacking: dict[str, str] = {}
         for name in self.names:
             yield {"preparing": name}
-            calls |= stages.prepare(name, FRAMES, (1, BATCH))
-        rounds = setting.choose(5, stages.ROUNDS)
-        for i, last in enumerate(itertools.islice(stages.measure(calls), rounds), 1):
-            bars = last
-            yield {"sampled": i / rounds}
-        return Found({"bars": [asdict(bar) for bar in bars]})
+            try:
+                calls |= stages.prepare(name, FRAMES, (1, BATCH))
+            except Skip as skip:
+                lacking[name] = str(skip)
+        if not calls:
+            raise Lacking(next(iter(lacking.values())))
+        bars = yield from last_of(stages.measure(calls), setting.choose(5, stages.ROUNDS))
+        return Found({"bars": [asdict(bar) for bar in bars], "lacking": lacking})
+
+    def lacking(self, numbers: Numbers) -> str | None:
+        return absent(numbers, self.names[-1:])
 
     def look(self, numbers: Numbers) -> list[str]:
         (fused,) = (bar for bar in numbers["bars"] if (bar["name"], bar["count"]) == ("cpu.cython_fused", 1))
@@ -251,23 +251,18 @@ class Decoders(Timings):
     operation, problem = "decode_jpeg", "n1h480w640y120x160r1"
     names = ("cpu.opencv", "cpu.pillow")
     also = ("cpu.libjpeg", "cpu.libjpeg_region")
-    compared = (("cpu.pillow", "cpu.opencv"), ("cpu.libjpeg", "cpu.opencv"), ("cpu.libjpeg_region", "cpu.libjpeg"))
+    comparisons = (
+        Comparison("cpu.pillow", "cpu.opencv", "Pillow", "OpenCV"),
+        Comparison("cpu.libjpeg", "cpu.opencv", "Calling libjpeg-turbo directly"),
+        Comparison("cpu.libjpeg_region", "cpu.libjpeg", "Decoding only the blocks of the region"),
+    )
     unit = "an image"
     command = f"convbench profile cpu.opencv {problem} --operation decode_jpeg"
     would = "the region of a JPEG by OpenCV, Pillow and libjpeg-turbo."
     why = "All call one library or its relatives; they differ in its version, the conversion of colours, and what is skipped."
 
-    def look(self, numbers: Numbers) -> list[str]:
-        said = [compared("Pillow", "OpenCV", ratio(numbers, "cpu.pillow", "cpu.opencv"))]
-        more = {
-            "cpu.libjpeg/cpu.opencv": "Calling libjpeg-turbo directly",
-            "cpu.libjpeg_region/cpu.libjpeg": "Decoding only the blocks of the region",
-        }
-        said += [gain(what, ratio(numbers, *pair.split("/"))) for pair, what in more.items() if pair in numbers["ratios"]]
-        return said
 
-
-class Device(Step):
+class Device(Stages):
     name = "device"
     title = "On a device: transfers against work"
     guess = "A device computes faster. How much of its time is moving data there and back?"
@@ -276,32 +271,17 @@ class Device(Step):
     would = "the time of an image on a CUDA device, with uploading, computing and downloading apart."
     why = "Data on its way to a device passes a bus that is slower than the memory of either side."
 
-    def measure(self, setting: Setting) -> Generator[Event, None, Found]:
-        calls: dict[Any, Any] = {}
-        lacking: dict[str, str] = {}
-        for name in self.names:
-            yield {"preparing": name}
-            try:
-                calls |= stages.prepare(name, FRAMES, (1, BATCH))
-            except cell.Skip as skip:
-                lacking[name] = str(skip)
-        if not calls:
-            raise Lacking(f"no device: {next(iter(lacking.values()))}")
-        for last in itertools.islice(stages.measure(calls), setting.choose(5, stages.ROUNDS)):
-            bars = last
-        return Found({"bars": [asdict(bar) for bar in bars], "lacking": lacking})
+    def lacking(self, numbers: Numbers) -> str | None:
+        return None  # any of them shows it
 
     def look(self, numbers: Numbers) -> list[str]:
-        said = []
+        sentences = []
         for bar in numbers["bars"]:
             moved = sum(bar["stages"].get(stage, 0.0) for stage in TRANSFERS)
             left = ("decode", *TRANSFERS)
             computed = sum(seconds for stage, seconds in bar["stages"].items() if stage not in left)
-            said.append(transfers(f"{bar['name']} with {bar['count']} at a time", moved, computed))
-        return said
-
-    def draw(self, numbers: Numbers) -> Picture | None:
-        return Stages().draw(numbers)
+            sentences.append(transfers(f"{bar['name']} with {bar['count']} at a time", moved, computed))
+        return sentences
 
 
 STEPS = (Region(), Batches(), Fused(), Stages(), Decoders(), Light(), Device())

@@ -73,8 +73,8 @@ SAID = {
     ],
     "strided": [(("A", 0.27), "little that is thrown away"), (("A", 1.01), "does not depend on how many outputs")],
     "slower": [
-        (("A", "B", 3.2), "3.2 times as long as with B (in the post about 2 times)"),
-        (("A", "B", 0.8), "no slower here"),
+        (("A", "B", 3.2), "3.2 times as long as with B (the post's own layer: about 2 times)"),
+        (("A", "B", 0.8), "no slower here (the post"),
     ],
     "accuracy": [
         (("A", "B", (-0.003, 0.001)), "is -0.3 to +0.1 points from that with B"),
