@@ -63,9 +63,10 @@ def set_pools(threads: int) -> dict[str, int]:
     """
     from threadpoolctl import ThreadpoolController
 
-    ThreadpoolController().limit(limits=threads)
     if numba := sys.modules.get("numba"):
+        # Before the others: its first call starts its threads, and sets OpenMP's number to that of all cores.
         numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+    ThreadpoolController().limit(limits=threads)
     if torch := sys.modules.get("torch"):
         torch.set_num_threads(threads)
     if cv2 := sys.modules.get("cv2"):
