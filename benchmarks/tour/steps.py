@@ -34,6 +34,7 @@ class Lacking(Exception):
     """Something that a step needs is not there; the text says what, and how to get it."""
 
 
+UNAVAILABLE = "unavailable: "  # begins a reason of the suite, and says no more than the words before it in a step
 UNMEASURED = (Lacking, Skip, Missing, ImportError, OSError, WrongAnswer)
 
 
@@ -237,8 +238,15 @@ def tell(story: str, step: Step, setting: Setting, cores: Sequence[int]) -> Gene
     try:
         found = yield from step.measure(setting)
     except UNMEASURED as error:
-        return told(story, step, None, f"{error}" or type(error).__name__)
+        return told(story, step, None, _reason(error))
     return told(story, step, found, step.lacking(found.numbers))
+
+
+def _reason(error: Exception) -> str:
+    """Why there is no answer, in the error's own words if it has better ones than Python."""
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return f"{error.name.partition('.')[0]} is not installed"
+    return f"{error}" or type(error).__name__
 
 
 def told(story: str, step: Step, found: Found | None, missing: str | None) -> Event:
@@ -248,17 +256,17 @@ def told(story: str, step: Step, found: Found | None, missing: str | None) -> Ev
         try:
             picture = step.draw(found.numbers)
         except ImportError as error:
-            found.texts.append(f"No picture: {error}")
+            found.texts.append(f"No picture: {_reason(error)}")
     return {
         "story": story,
         **{word: getattr(step, word) for word in ("name", "title", "guess", "command", "why", "would")},
-        "missing": missing,
+        "missing": missing and missing.replace(UNAVAILABLE, ""),
         "sentences": step.look(found.numbers) if found and not missing else [],
         "tables": [table._asdict() for table in step.tables(found.numbers)] if found else [],
         "texts": [*step.texts(found.numbers), *found.texts] if found else [],
         "pictures": [asdict(each) for each in [*([picture] if picture else []), *(found.pictures if found else [])]],
         "systems": systems.of(story, step.name),
-        "notes": step.notes(found.numbers) if found else [],
+        "notes": [note.replace(UNAVAILABLE, "") for note in step.notes(found.numbers)] if found else [],
         "numbers": found.numbers if found else {},
         "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
     }

@@ -270,7 +270,7 @@ class Curves(Step):
         functions, lacking = curves.loaded(self.names, len(threads.cores()), "train_tiles")
         for name, reason in lacking.items():
             raise Lacking(f"{name}: {reason}")
-        count, passes = setting.choose((50, 1), (500, 3))
+        count, passes = setting.choose((50, 2), (500, 3))
         for done, batches, found in tile_curves.train(functions, count, passes, 0):
             last = found
             yield {"sampled": done / batches}

@@ -162,6 +162,9 @@ class Loops(Step):
     def tables(self, numbers: Numbers) -> list[Table]:
         return [times_table(numbers["part"], 1, f"{100 * numbers['share']:.1f} % of a photograph")]
 
+    def draw(self, numbers: Numbers) -> Picture:
+        return charts.dots(numbers["part"]["seconds"], "time of a part of a photograph", "Time of a part of a photograph")
+
     def look(self, numbers: Numbers) -> list[str]:
         return [whole(median(numbers["part"], "cpu.loops"), numbers["share"], median(numbers["photo"], "cpu.torch"))]
 
@@ -211,6 +214,14 @@ class Strides(Step):
             for name in found["seconds"]
         ]
         return [Table(["problem and implementation", "a call"], rows)]
+
+    def draw(self, numbers: Numbers) -> Picture:
+        quartiles = {
+            f"{problem}, {name}": found["seconds"][name]
+            for problem, found in numbers["problems"].items()
+            for name in found["seconds"]
+        }
+        return charts.dots(quartiles, "time of a call", "Time of a call by problem and implementation")
 
 
 class Training(Step):

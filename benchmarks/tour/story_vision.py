@@ -107,7 +107,7 @@ class Batches(Step):
     would = f"one image and {BATCH} images by functions for one and for several, in time an image."
     why = (
         "A batch saves the constant cost of calls. That counts where calls are short; on 128x128 pixels each call works for "
-        "longer than it takes to be made, and larger batches leave the caches."
+        "longer than it takes to be made, and a larger batch may leave the caches."
     )
 
     def measure(self, setting: Setting) -> Generator[Event, None, Found]:
@@ -196,8 +196,10 @@ class Stages(Step):
         return [decoding(fused["stages"]["decode"] / sum(fused["stages"].values()))]
 
     def draw(self, numbers: Numbers) -> Picture:
+        present = {stage for bar in numbers["bars"] for stage in bar["stages"]}
+        ordered = [stage for stage in (*stages.STAGES, stages.REST) if stage in present]
         bars = {
-            f"{bar['name']}, {bar['count']}": {stage: 1e3 * seconds for stage, seconds in bar["stages"].items()}
+            f"{bar['name']}, {bar['count']}": {stage: 1e3 * bar["stages"].get(stage, 0.0) for stage in ordered}
             for bar in numbers["bars"]
         }
         return charts.stacks(bars, "ms an image", "Stages by implementation and images at a time")
