@@ -68,7 +68,7 @@ def test_without_matplotlib_there_is_no_picture_and_all_else(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     found = told("loops", STEPS["loops-profile"], Found({"calls": 2, "seconds": 1.0, "shares": SHARES}), None)
     assert found["pictures"] == []
-    assert found["texts"][0].startswith("No picture: ")
+    assert found["texts"] == ["No picture: matplotlib is not installed"]
     assert found["sentences"]
 
 
@@ -76,6 +76,18 @@ def test_without_torch_its_clock_says_so(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.utils.benchmark", None)
     found = ended(stories.tell("readers", STEPS["readers-clocks"], Setting(True, tmp_path), stories.threads.cores()))
     assert found["missing"].startswith("torch's Timer cannot be imported")
+
+
+@pytest.mark.parametrize(
+    ("moved", "words"), [(2e-3, "little arithmetic for much moving"), (1e-4, "the work is worth the way")]
+)
+def test_a_device_shows_transfers_against_work(moved, words):
+    bar = {"name": "gpu.torch", "count": 16, "stages": {"decode": 5e-3, "upload": moved, "compute": 1e-3}, "seconds": 8e-3}
+    lacking = {"gpu.cupy": "unavailable: gpu.cupy needs CuPy"}
+    found = told("vision", STEPS["vision-device"], Found({"bars": [bar], "lacking": lacking}), None)
+    assert words in found["sentences"][0]
+    assert ">upload<" in found["pictures"][0]["content"]
+    assert found["notes"] == ["gpu.cupy has no time: gpu.cupy needs CuPy"]
 
 
 def test_a_profile_that_fails_is_told_in_its_own_words():
