@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.errors import Skip, WrongAnswer
+from benchmarks.errors import Missing, Skip, WrongAnswer
 from benchmarks.harness import cell
 from benchmarks.timing import clock, cuda_clock, stopping, threads
 from benchmarks.timing.prepared_cell import PreparedCell
@@ -40,8 +40,8 @@ class Candidates:
         self._results.setdefault(name, {"name": name})
         try:
             self.ready[name] = make()
-        except Skip as skip:
-            self._results[name] |= {"status": "skipped", "reason": str(skip)}
+        except (Skip, Missing) as lacking:
+            self._results[name] |= {"status": "skipped", "reason": str(lacking)}
         except Exception as error:
             self._fail(name, f"{type(error).__name__}: {error}{_place(error)}")
 

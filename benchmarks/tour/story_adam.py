@@ -7,6 +7,7 @@ from collections.abc import Generator
 from dataclasses import asdict
 from typing import Any
 
+from benchmarks.errors import Skip
 from benchmarks.harness import cell
 from benchmarks.pictures import ladder
 from benchmarks.timing import limits
@@ -202,21 +203,32 @@ class Alone(Timings):
         problem = cell.kind(self.operation).find(self.problem)
         moved = cell.task(self.operation, problem).describe()["bytes"]
         wanted = problem, [*self.names, *self.also], self.comparisons, setting.choose(*self.seconds), self.operation
-        numbers = yield from timed(*wanted, beside={"copy": limits.copying(moved, 1)})
-        return Found({**numbers, "bytes": moved})
+        lacking = {}
+        try:
+            beside = {"copy": limits.copying(moved, 1)}
+        except Skip as skip:
+            beside, lacking["copy"] = {}, str(skip)
+        numbers = yield from timed(*wanted, beside=beside)
+        return Found({**numbers, "lacking": {**numbers["lacking"], **lacking}, "bytes": moved})
 
     def look(self, numbers: Numbers) -> list[str]:
-        limit = numbers["beside"]["copy"]
+        updates = {"NumPy's update": "cpu.numpy", "The fused update": "cpu.cython_fused"}
         return [
             *super().look(numbers),
-            memory_bound("NumPy's update", median(numbers, "cpu.numpy"), limit),
-            memory_bound("The fused update", median(numbers, "cpu.cython_fused"), limit),
+            *(
+                memory_bound(update, median(numbers, name), limit)
+                for limit in numbers["beside"].values()
+                for update, name in updates.items()
+            ),
         ]
 
     def tables(self, numbers: Numbers) -> list[Table]:
         (table,) = super().tables(numbers)
-        copy = [f"copy of {numbers['bytes'] / 1e6:.0f} MB", duration(numbers["beside"]["copy"]), "", ""]
-        return [Table(table.titles, [copy, *table.rows])]
+        copies = [
+            [f"{name} of {numbers['bytes'] / 1e6:.0f} MB", duration(seconds), "", ""]
+            for name, seconds in numbers["beside"].items()
+        ]
+        return [Table(table.titles, [*copies, *table.rows])]
 
 
 STEPS = (Profiled(), Script(), Moved(), Ladder(), Alone())

@@ -19,7 +19,7 @@ from benchmarks.timing import threads
 from benchmarks.tour import charts
 from benchmarks.tour.charts import Picture
 from benchmarks.tour.sentences import Ratio, duration, gain, percent, sentence, times_as
-from benchmarks.tour.steps import Comparison, Event, Found, Lacking, Numbers, Setting, Step, Table, Timings, timed
+from benchmarks.tour.steps import Comparison, Event, Found, Lacking, Numbers, Setting, Step, Table, Timings, absent, timed
 from benchmarks.workloads import eurosat
 from benchmarks.workloads.tiles import Batch
 
@@ -147,17 +147,20 @@ class Sweep(Step):
                 found[f"{n} {workers}"] = yield from timed(*wanted, min(workers, have))
         return Found({"cells": found, "cores": have})
 
+    def lacking(self, numbers: Numbers) -> str | None:
+        one = numbers["cells"][f"1 {WORKERS[0]}"]
+        return absent(one, POSTS) if not one["seconds"].keys() & set(POSTS) else None
+
     def look(self, numbers: Numbers) -> list[str]:
         cells = numbers["cells"]
         n = max(int(place.split()[0]) for place in cells)
         one, several = (cells[f"{n} {workers}"]["seconds"] for workers in WORKERS)
-        said = []
-        for name in POSTS:
-            if name in one and name in several:
-                (low, middle, high), (least, half, most) = one[name], several[name]
-                found = Ratio(middle / half, low / most, high / least)
-                said.append(gain(f"{WORKERS[1]} threads on batches of {n} by {name}, on {numbers['cores']} cores,", found))
-        return said or ["None of the post's readers has a time on one and on several threads."]
+        sentences = []
+        for name in (name for name in POSTS if name in one and name in several):
+            (low, middle, high), (least, half, most) = one[name], several[name]
+            found = Ratio(middle / half, low / most, high / least)
+            sentences.append(gain(f"{WORKERS[1]} threads on batches of {n} by {name}, on {numbers['cores']} cores,", found))
+        return sentences
 
     def texts(self, numbers: Numbers) -> list[str]:
         try:

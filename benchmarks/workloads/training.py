@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.errors import WrongAnswer
+from benchmarks.errors import Missing, WrongAnswer
 from benchmarks.timing.prepared_cell import PreparedCell
 from benchmarks.workloads import digits, oracle
 from benchmarks.workloads.tasks import Task, once_more
@@ -188,8 +188,14 @@ def fresh(network: str, seed: int = 0) -> tuple[list[np.ndarray], ...]:
 def reference(
     network: str, parameters: list[np.ndarray], images: np.ndarray, labels: np.ndarray
 ) -> tuple[float, list[np.ndarray]]:
-    """Loss and gradients in float64, by torch's own layers and autograd; the networks are written down here once more."""
-    import torch
+    """Loss and gradients in float64, by torch's own layers and autograd; the networks are written down here once more.
+
+    Raises Missing without torch.
+    """
+    try:
+        import torch
+    except ImportError as error:
+        raise Missing("a step of training is judged by torch's gradients: pip install torch") from error
 
     def relu(values: Any) -> Any:
         return values.clamp(min=0)
