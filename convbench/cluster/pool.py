@@ -140,14 +140,18 @@ class Pool:
 
     def _submit(self, task: Task) -> None:
         attempt = self.begun[task] = self.begun.get(task, 0) + 1
+        key = task.job.function.__name__, task.title, f"{self.token} {task.key} {attempt}"
+        there = [address for address, machine in self.machines.items() if key in machine.unclaimed]
         with warnings.catch_warnings(action="ignore"):  # of large arguments
             future = self.client.submit(
                 remote.perform,
                 task.job,
                 self.token,
                 *task.needed,
-                key=(task.job.function.__name__, task.title, f"{self.token} {task.key} {attempt}"),
+                key=key,
                 resources={remote.PLACE: 1, self._label(task.kind or task.machine): 1},
+                workers=there or None,
+                allow_other_workers=bool(there),
             )
         self.running[future] = task
 
@@ -248,7 +252,8 @@ class Pool:
 
     def _ask(self, address: str, function: Any, *arguments: Any) -> Future:
         with warnings.catch_warnings(action="ignore"):
-            return self.client.submit(function, *arguments, workers=[address], pure=False, priority=1)
+            key = function.__name__, address, f"{self.token} {time.time_ns()}"
+            return self.client.submit(function, *arguments, key=key, workers=[address], priority=1)
 
     def _heard(self, address: str, future: Future, facts: Facts | None) -> None:
         """Go on with a worker that has answered: it is sent the project, then it is one of the machines."""

@@ -18,6 +18,7 @@ from typing import Any
 
 import click
 import dask
+from dask.typing import Key
 from distributed import Status, get_worker
 from distributed.utils import sync
 
@@ -33,10 +34,16 @@ UNWANTED_SECONDS = 60.0
 PLACE = "measure"  # the resource by which a worker says that it measures
 JOB, ANSWER, LOG = "job.pickle", "answer.pickle", "log"
 
+# The last answer that was ready after its client was gone, by its task's key: the same client started again asks for it.
+unclaimed: dict[Key, Any] = {}
+
 
 @dataclass(frozen=True)
 class Facts:
-    """What a worker says of itself. known: the commits that its clone has. places: how much it measures at a time."""
+    """What a worker says of itself. places: how much it measures at a time. known: the commits that its clone has.
+
+    unclaimed: the keys of tasks that it has finished and no client has taken.
+    """
 
     versions: dict[str, str]
     node: str
@@ -45,6 +52,7 @@ class Facts:
     has_device: bool
     places: float
     known: list[str]
+    unclaimed: list[Key]
 
 
 @dataclass(frozen=True)
@@ -84,7 +92,7 @@ def hello(project: Source) -> Facts | Failed:
         machine.require_device_names()
         places = get_worker().state.total_resources.get(PLACE, 0)
         about = versions(), platform.node(), machine.name(), machine.kind(), machine.has_device()
-        return Facts(*about, places, source.known(project))
+        return Facts(*about, places, source.known(project), list(unclaimed))
     except Exception as error:
         return Failed(_words(error))
 
@@ -129,20 +137,28 @@ def perform(job: Job, token: str, *needed: Any) -> Any:
     job's function last.
     """
     worker = get_worker()
+    key = worker.get_current_task()
+    if key in unclaimed:
+        return unclaimed.pop(key)
     try:
         with tempfile.TemporaryDirectory(dir=worker.local_directory) as name:
             folder = Path(name)
             (folder / JOB).write_bytes(pickle.dumps((job, needed)))
-            answer = _answer(folder, job.seconds)
+            answer = _answer(folder, token, job.seconds)
     except OSError as error:
         answer = MachineFault(_words(error))
     if isinstance(answer, MachineFault):
         _provide({label: 0.0 for label in worker.state.total_resources if label.endswith(token)})
         return Failed(answer.message, worker.address)
-    return Failed(answer.message) if isinstance(answer, click.ClickException) else answer
+    if isinstance(answer, click.ClickException):
+        return Failed(answer.message)
+    if not _is_wanted(key):
+        unclaimed.clear()
+        unclaimed[key] = answer
+    return answer
 
 
-def _answer(folder: Path, seconds: float) -> Any:
+def _answer(folder: Path, token: str, seconds: float) -> Any:
     """The answer of the job in a folder, or the ClickException that ended it."""
     program = [sys.executable, "-P", "-m", "convbench.common.session_guard", "convbench.cluster.job", str(folder)]
     with (folder / LOG).open("wb") as log:
@@ -155,7 +171,7 @@ def _answer(folder: Path, seconds: float) -> Any:
             start_new_session=True,
         )
         try:
-            _wait(process, time.monotonic() + seconds)
+            _wait(process, token, time.monotonic() + seconds)
         except subprocess.TimeoutExpired:
             return click.ClickException(f"it took more than {seconds:.0f} seconds")
         finally:
@@ -166,16 +182,23 @@ def _answer(folder: Path, seconds: float) -> Any:
     return click.ClickException(f"its process ended with status {process.returncode}: {said[-1][:300]}")
 
 
-def _wait(process: subprocess.Popen[bytes], until: float) -> None:
+def _wait(process: subprocess.Popen[bytes], token: str, until: float) -> None:
     """Wait for a process. Raises TimeoutExpired at a moment, and when no client has wanted the task for a while."""
     worker = get_worker()
     key, wanted = worker.get_current_task(), time.monotonic()
     while process.poll() is None:
-        now, task = time.monotonic(), worker.state.tasks.get(key)
-        wanted = now if task and task.state == "executing" else wanted
+        now = time.monotonic()
+        if _is_wanted(key) or any(token in str(other) for other in list(worker.state.tasks) if other != key):
+            wanted = now  # where other tasks of this project and these commits wait, this one will be asked for
         if now > until or now - wanted > UNWANTED_SECONDS:
             raise subprocess.TimeoutExpired(process.args, now - wanted)
         time.sleep(POLL_SECONDS)
+
+
+def _is_wanted(key: Key) -> bool:
+    """Whether a client waits for a task that is executing."""
+    task = get_worker().state.tasks.get(key)
+    return task is not None and task.state == "executing"
 
 
 def _environment() -> dict[str, str]:

@@ -188,7 +188,7 @@ def test_a_measurement_that_stops_is_given_up_and_tried_again(tmp_path, monkeypa
 def test_a_slow_machine_takes_less_of_the_work(tmp_path):
     project = Project(tmp_path, commits=4)
     slow = "import time; from convbench.cluster import remote; wait = remote._wait\n"
-    slow += "remote._wait = lambda process, until: (wait(process, until), time.sleep(8))"
+    slow += "remote._wait = lambda *arguments: (wait(*arguments), time.sleep(8))"
     with cluster(tmp_path / "cluster", "box-a") as machines:
         machines.add("box-a", preload=slow)
         project.run(machines)
@@ -264,7 +264,7 @@ def test_a_scheduler_that_is_gone_ends_the_run_and_the_next_one_resumes(tmp_path
 
 
 @pytest.mark.proof
-def test_a_client_that_is_killed_and_started_again_repeats_only_what_ran(tmp_path):
+def test_a_client_that_is_killed_and_started_again_takes_what_ran_meanwhile(tmp_path):
     project = Project(tmp_path, pace=6)
     with cluster(tmp_path / "cluster", "box-a") as machines:
         process = project.start(machines)
@@ -272,7 +272,7 @@ def test_a_client_that_is_killed_and_started_again_repeats_only_what_ran(tmp_pat
         process.kill()
         process.wait()
         project.run(machines)
-    assert sorted(project.ran.values()) == [1, 2]
+    assert set(project.ran.values()) == {1}
     assert len(project.stored) == 2
 
 
