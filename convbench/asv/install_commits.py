@@ -24,7 +24,7 @@ from asv.console import log
 from asv.util import ProcessError, UserError, iter_subclasses
 
 from convbench.asv import git
-from convbench.asv.build_commit import last_words, load
+from convbench.asv.build_commit import REASON_LINES, last_words, load
 
 RECORDS = re.compile(r"\.(dist|egg)-info$")  # the notes of installers, which are not part of a package
 # By kind of environment, the program that asv calls for it.
@@ -201,16 +201,24 @@ def _wheels(here, commit: str) -> list[str]:
     return [str(path) for path in Path(cache).glob("*.whl")] if cache else []
 
 
+def _failed(question: dict, reason: str) -> None:
+    """Add why a commit could not be built to the outcome."""
+    outcome = Path(question["outcome"])
+    known = json.loads(outcome.read_text(encoding="utf-8")) if outcome.is_file() else {}
+    outcome.write_text(json.dumps({**known, "reason": reason}), encoding="utf-8")
+
+
 if __name__ == "__main__":
+    asked = json.loads(sys.argv[1])
     try:
-        main(json.loads(sys.argv[1]))
+        main(asked)
     except ProcessError as error:  # the log then ends with the command's own output
-        print("\n".join(last_words(error)))
+        words = last_words(error)
+        print("\n".join(words))
+        _failed(asked, " / ".join(words[-REASON_LINES:]))
         sys.exit(f"status {error.retcode} of {' '.join(error.args)}")
     except (Exception, environment.EnvironmentUnavailable) as error:
         traceback.print_exc()
-        words = "" if isinstance(error, (UserError, environment.EnvironmentUnavailable)) else f"{type(error).__name__}: "
-        outcome = Path(json.loads(sys.argv[1])["outcome"])
-        known = json.loads(outcome.read_text(encoding="utf-8")) if outcome.is_file() else {}
-        outcome.write_text(json.dumps({**known, "reason": words + " ".join(str(error).split())}), encoding="utf-8")
+        kind = "" if isinstance(error, (UserError, environment.EnvironmentUnavailable)) else f"{type(error).__name__}: "
+        _failed(asked, kind + " ".join(str(error).split()))
         sys.exit(1)

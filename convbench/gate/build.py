@@ -98,7 +98,7 @@ def build(project: Project, commits: dict[str, str], work: Path, wanted: Wanted 
     if "refused" in answer:
         raise Usage(answer["refused"])
     if process.returncode or "python" not in answer:
-        reason = answer.get("reason") or "; ".join(filter(None, (build_log.cause(log), build_log.tail(log))))
+        reason = "; ".join(filter(None, (build_log.cause(log), answer.get("reason") or build_log.tail(log))))
         side = answer.get("building", "environment")  # the environment is made before either side is built
         raise caused_by(side, f"the {side} does not build: {reason} (full log: {os.path.relpath(log)})")
     for side in answer["empty"]:

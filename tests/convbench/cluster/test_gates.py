@@ -86,7 +86,7 @@ def test_more_machines_than_cells_and_an_accepted_one(project, machines, tmp_pat
 def test_a_head_that_does_not_build_fails_the_gate_as_on_one_machine(project, machines):
     done = inside(project.folder, "gate", project.hashes[1], project.hashes[2], "--cluster", machines.address)
     assert done.returncode == 3
-    assert "the head does not build: " in done.stdout
+    assert "the head does not build: sample does not build: the compiler says no (full log: " in done.stdout
 
 
 @pytest.mark.proof
