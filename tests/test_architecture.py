@@ -33,7 +33,7 @@ ALLOWED = {
     "convbench.run": {"common", "asv", "stored"},
     "convbench.gate": {"common", "asv", "stored", "changed"},
     "convbench.bisect": {"common", "asv", "stored", "gate"},
-    "convbench.cluster": {"common", "asv", "stored", "run", "gate", "bisect"},
+    "convbench.cluster": {"common", "asv", "stored", "run", "gate", "bisect", "speed", "suite"},
     "convbench.suite": {"common", "asv", "stored"},
     "convbench.speed": {"common", "asv", "stored", "suite"},
     "convbench.doctor": {"common", "asv", "gate", "suite"},

@@ -54,8 +54,8 @@ def load(configuration: str) -> Config:
 
 
 def build(configuration: str, commit: str, wheels: Path | None = None) -> dict:
-    """Build and install a commit: {"environments": what asv's files say of each, "reason": its builder's last words, or None
-    where it builds}.
+    """Build and install a commit: {"environments": what asv's files say of each, "pythons": their interpreters, "reason": its
+    builder's last words, or None where it builds}.
 
     wheels: a folder with the commit's wheels, which are built where they are not there, and added; by environment.
     A failure to make the environment is not the commit's fault; it raises asv's error.
@@ -89,7 +89,8 @@ def build(configuration: str, commit: str, wheels: Path | None = None) -> dict:
         }
         for one in environments
     ]
-    return {"environments": about, "reason": reasons[0] if unbuilt else None}
+    pythons = [one.find_executable("python") for one in environments]
+    return {"environments": about, "pythons": pythons, "reason": reasons[0] if unbuilt else None}
 
 
 def _copy(wheels: Path, cached: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,10 @@ LARGEST = 256 << 10  # bytes of a configuration: asv reads comments in it, and t
 
 @dataclass(frozen=True)
 class Project:
-    """An asv configuration, as file and as read, and the folder it lies in; every path absolute."""
+    """An asv configuration, as file and as read, and the folder it lies in; every path absolute.
+
+    python: the interpreter of the suite's processes. start: the folder that they start in, if it is not the root.
+    """
 
     file: Path
     conf: Config
@@ -31,6 +35,8 @@ class Project:
     html: Path
     environments: Path
     benchmarks: Path
+    python: str = sys.executable
+    start: Path | None = None
 
     @property
     def work(self) -> Path:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from convbench.cli.parts import options, output
+from convbench.common import extras
 
 if TYPE_CHECKING:
     from convbench.speed.measure import Again
@@ -47,12 +48,22 @@ def command(rows: tuple[str, ...], again: Again, dirty: bool, report: bool) -> N
 @click.command("tune")
 @options.DISTURBED
 @click.option("--dirty", is_flag=True, help="Measure uncommitted changes and keep the times in .convbench.")
-def tune(again: Again, dirty: bool) -> None:
+@options.CLUSTER
+@options.MACHINES
+def tune(again: Again, dirty: bool, cluster: str | None, machines: str) -> None:
     """Measure what is fastest on this machine, for impls.conv2d.
 
-    Resumes where it stopped if interrupted.
+    With --cluster, a machine of each name builds and tunes HEAD. Resumes where it stopped if interrupted.
     """
     from convbench.asv import project
     from convbench.speed import tuning
 
+    if cluster:
+        if dirty:
+            raise click.UsageError("--cluster cannot be combined with --dirty")
+        extras.require("--cluster", "cluster", "distributed")
+        from convbench.cluster import tunes
+
+        click.echo("\n".join(tunes.run(project.find(), again, cluster, machines, output.console())))
+        return
     click.echo("\n".join(tuning.run(project.find(), again, dirty, output.console())))

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import io
+import json
+import os
 import pickle
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,14 +14,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import click
+from rich.console import Console
+
 from convbench.asv import machine
-from convbench.asv.build_commit import WHEELS
+from convbench.asv.build_commit import OUTCOME, WHEELS
 from convbench.asv.project import Project
 from convbench.common import load, lock
 from convbench.common.cells import Cell
 from convbench.run import built_commit, classes, plan
 from convbench.run.built_commit import BuildFailed, BuiltCommit
 from convbench.run.workspace import Workspace
+from convbench.speed import times_file, tuning
+from convbench.speed.measure import Again
 
 REMEMBERED = "built.pickle"
 
@@ -55,6 +64,15 @@ class Measured:
     seconds: float
 
 
+@dataclass(frozen=True)
+class Tuned:
+    """A machine that was tuned: the lines of its report, its file of times, and the path of that in the machine's results."""
+
+    said: list[str]
+    file: Path
+    times: bytes
+
+
 def build(project: Project, commit: str, patience: float | None) -> Build:
     """Build a commit. Raises ClickException where something else than the commit prevents it."""
     with _ready(project, patience) as workspace:
@@ -88,6 +106,24 @@ def measure(
         files = {path.name: path.read_bytes() for path in built.results_files(workspace.private) if path.is_file()}
         facts = (workspace.private / "machine.json").read_bytes()
         return Measured(files, side, facts, built.environments, time.time() - start)
+
+
+def tune(project: Project, commit: str, again: Again) -> Tuned:
+    """Build a commit, measure what is fastest with it, and have this machine remember that. Raises ClickException."""
+    with _ready(project, None) as workspace:
+        try:
+            built = _build(workspace, commit, {})
+        except BuildFailed as failed:
+            raise click.ClickException(f"{commit[:8]} does not build: {failed}") from None
+    python = json.loads((workspace.folder / OUTCOME).read_text(encoding="utf-8"))["pythons"][0]
+    os.environ |= built.environments[0]["env_vars"] or {}  # this process is of this job alone
+    start = workspace.folder / "suite"  # beside the sources of what is measured, Python would import those
+    start.mkdir()
+    (start / project.benchmarks.name).symlink_to(project.benchmarks)
+    here = dataclasses.replace(project, python=python, start=start)
+    said = tuning.run(here, again, False, Console(file=io.StringIO()))
+    file = times_file.find(here, False, folder=tuning.FOLDER).path
+    return Tuned(said, file.relative_to(project.results / machine.name()), file.read_bytes())
 
 
 @contextlib.contextmanager

@@ -18,6 +18,8 @@ from convbench.speed import goals, measure, times_file
 from convbench.speed.goals import Goals, Key, Line, Row, Times
 from convbench.suite import ask
 
+FOLDER = "tune"  # of the times, in a machine's results
+
 Lines = Mapping[Key, Sequence[Line]]
 Found = dict[int, dict[str, dict[str, float]]]  # seconds by number of threads, problem and candidate
 
@@ -34,7 +36,7 @@ def run(project: Project, again: measure.Again, dirty: bool, console: Console) -
     baseline, *others = settings["candidates"]
     about = {"seconds": settings["seconds"], "within": settings["within"]}
     row = Row("tune", "", baseline, every, (), baseline=baseline, also=tuple(others), **about)
-    file = times_file.find(project, dirty, folder="tune")
+    file = times_file.find(project, dirty, folder=FOLDER)
     # Every number of threads is finished before the next.
     keys = [(label, count) for count in settings["threads"] for label in every]
     failed = measure.measure_all(project, Goals((row,)), file, keys, again, console)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import subprocess
-import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from typing import IO, Any
@@ -97,8 +96,9 @@ def _start(project: Project, verb: str, arguments: list[str], errors: IO[str], *
         raise click.ClickException(
             f"{project.name} has no `python -m {project.benchmarks.name} {verb}`, which this command needs"
         )
-    command = [sys.executable, "-m", project.benchmarks.name, verb, *arguments]
-    return subprocess.Popen(command, cwd=project.root, stdout=subprocess.PIPE, stderr=errors, text=True, **streams)
+    command = [project.python, "-m", project.benchmarks.name, verb, *arguments]
+    folder = project.start or project.root
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=errors, text=True, **streams)
 
 
 def _events(process: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
