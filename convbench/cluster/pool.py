@@ -141,18 +141,13 @@ class Pool:
     def _submit(self, task: Task) -> None:
         attempt = self.begun[task] = self.begun.get(task, 0) + 1
         key = task.job.function.__name__, task.title, f"{self.token} {task.key} {attempt}"
-        there = [address for address, machine in self.machines.items() if key in machine.unclaimed]
+        call: Sequence[Any] = remote.perform, task.job, self.token, *task.needed
+        for machine in self.machines.values():
+            if key in machine.unclaimed:
+                call = remote.same, machine.unclaimed[key]
         with warnings.catch_warnings(action="ignore"):  # of large arguments
-            future = self.client.submit(
-                remote.perform,
-                task.job,
-                self.token,
-                *task.needed,
-                key=key,
-                resources={remote.PLACE: 1, self._label(task.kind or task.machine): 1},
-                workers=there or None,
-                allow_other_workers=bool(there),
-            )
+            resources = {remote.PLACE: 1, self._label(task.kind or task.machine): 1}
+            future = self.client.submit(*call, key=key, resources=resources)
         self.running[future] = task
 
     def _ended(self) -> list[Future]:
@@ -186,8 +181,12 @@ class Pool:
             self.running[future] = task
             return False
         except KilledWorker as killed:
-            count = killed.allowed_failures + 1
-            work.failed(task, f"{task.title} is given up: {count} workers were killed while they ran it")
+            reason = f"{killed.allowed_failures + 1} workers were killed while they ran it"
+            if killed.last_worker.executing.keys() - {
+                future.key
+            }:  # dask blames all tasks that a worker had, also those waiting
+                return self._failed(work, task, Failed(reason))
+            work.failed(task, f"{task.title} is given up: {reason}")
         except CancelledError:
             raise self._gone() from None
         except Exception as error:  # of dask, which could not pass on the task or its answer

@@ -42,7 +42,7 @@ unclaimed: dict[Key, Any] = {}
 class Facts:
     """What a worker says of itself. places: how much it measures at a time. known: the commits that its clone has.
 
-    unclaimed: the keys of tasks that it has finished and no client has taken.
+    unclaimed: answers that no client has taken, by the keys of their tasks.
     """
 
     versions: dict[str, str]
@@ -52,7 +52,7 @@ class Facts:
     has_device: bool
     places: float
     known: list[str]
-    unclaimed: list[Key]
+    unclaimed: dict[Key, Any]
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def hello(project: Source) -> Facts | Failed:
         machine.require_device_names()
         places = get_worker().state.total_resources.get(PLACE, 0)
         about = versions(), platform.node(), machine.name(), machine.kind(), machine.has_device()
-        return Facts(*about, places, source.known(project), list(unclaimed))
+        return Facts(*about, places, source.known(project), unclaimed)
     except Exception as error:
         return Failed(_words(error))
 
@@ -137,9 +137,6 @@ def perform(job: Job, token: str, *needed: Any) -> Any:
     job's function last.
     """
     worker = get_worker()
-    key = worker.get_current_task()
-    if key in unclaimed:
-        return unclaimed.pop(key)
     try:
         with tempfile.TemporaryDirectory(dir=worker.local_directory) as name:
             folder = Path(name)
@@ -152,9 +149,15 @@ def perform(job: Job, token: str, *needed: Any) -> Any:
         return Failed(answer.message, worker.address)
     if isinstance(answer, click.ClickException):
         return Failed(answer.message)
+    key = worker.get_current_task()
     if not _is_wanted(key):
         unclaimed.clear()
         unclaimed[key] = answer
+    return answer
+
+
+def same(answer: Any) -> Any:
+    """An answer that is known: a task of its own for those that need it."""
     return answer
 
 

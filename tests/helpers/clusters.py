@@ -16,7 +16,7 @@ from unittest import mock
 import dask
 from runs import wait_until
 
-SCHEDULER = {"worker-ttl": "4s", "allowed-failures": 2}
+SCHEDULER = {"worker-ttl": "4s"}
 
 
 @functools.cache
@@ -41,10 +41,14 @@ def settings():
 
 
 class Cluster:
-    """A scheduler and workers below a folder. workers: their processes, by the names of their machines."""
+    """A scheduler and workers below a folder. workers: their processes, by the names of their machines.
 
-    def __init__(self, folder):
+    failures: how many workers may be killed while they have the same task.
+    """
+
+    def __init__(self, folder, failures):
         self.folder, self.workers, self.count = folder, {}, 0
+        self.allowed = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": str(failures)}
         self.file = folder / "scheduler.json"
         self.restart()
 
@@ -52,7 +56,7 @@ class Cluster:
         """Start a scheduler."""
         self.file.unlink(missing_ok=True)
         address = ["--protocol", "tls", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard"]
-        self.scheduler = self._start("scheduler", "scheduler", *address, "--scheduler-file", str(self.file))
+        self.scheduler = self._start("scheduler", "scheduler", *address, "--scheduler-file", str(self.file), **self.allowed)
         wait_until(lambda: self.file.is_file() and self.file.read_text().endswith("}"))
         self.address = json.loads(self.file.read_text())["address"]
         return self
@@ -113,10 +117,10 @@ def client():
 
 
 @contextlib.contextmanager
-def cluster(folder, *machines):
+def cluster(folder, *machines, failures=2):
     """A scheduler with a worker on each of these machines."""
     folder.mkdir(parents=True, exist_ok=True)
-    made = Cluster(folder)
+    made = Cluster(folder, failures)
     try:
         for machine in machines:
             made.add(machine)

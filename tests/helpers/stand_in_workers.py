@@ -52,7 +52,7 @@ def hello(project):
     worker = get_worker()
     name, pace = worker.name.split()[:2]
     worker.pace = float(pace)
-    return Facts(remote.versions(), worker.name, name, f"kind of {name}", False, 1, [], [])
+    return Facts(remote.versions(), worker.name, name, f"kind of {name}", False, 1, [], {})
 
 
 def receive(project, packed, commits, shallow, labels):
