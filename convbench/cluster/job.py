@@ -23,10 +23,9 @@ FULL = "No space left on device", "the disk is full"  # as git, builders and asv
 
 def answer(job: Job, needed: tuple[Any, ...]) -> Any:
     """What the job's function returns, or the ClickException that it raises."""
-    place = job.source.place
     try:
-        with lock.lock(place / "lock", place, job.patience):  # others measure in this clone, too
-            project = source.checkout(job.source)
+        lock.keep(job.patience)  # also for the clone, where another worker of this machine may measure another commit
+        project = source.checkout(job.source)
         return job.function(project, *job.arguments, *needed)
     except click.ClickException as error:
         full = any(words in error.message for words in FULL) and not isinstance(error, MachineFault)

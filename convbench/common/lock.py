@@ -19,35 +19,53 @@ OVERRIDE = "CONVBENCH_LOCK"  # for tests, in which one machine stands for severa
 POLL_SECONDS = 0.1
 
 
+_kept: list[socket.socket] = []  # the lock of this machine, if it is held until this process ends
+
+
 @contextlib.contextmanager
-def lock(work: Path, results: Path, wait: float = 0.0) -> Iterator[None]:
+def lock(work: Path, results: Path) -> Iterator[None]:
     """Allow one measurement at a time on this machine: two would share cores. It writes to a project's folders.
 
-    wait: seconds to wait for another measurement to end. Otherwise as `folder`.
+    Otherwise as `folder`.
     """
-    with folder(work, results), _machine(time.monotonic() + wait):
+    with folder(work, results), _machine():
         yield
+
+
+def keep(wait: float) -> None:
+    """Hold the lock of this machine until this process ends; `lock` then asks for it no more.
+
+    wait: seconds to wait for another measurement to end, after which it raises MachineFault.
+    """
+    if sys.platform == "linux":
+        _kept.append(_bound(time.monotonic() + wait))
 
 
 @contextlib.contextmanager
-def _machine(until: float) -> Iterator[None]:
-    """Hold the lock of this machine, whichever user and clone asks: a name of Linux's for sockets, which needs no folder that
-    all may write to, and goes with its process (unix(7), abstract addresses). Elsewhere nothing is measured in turn.
-    """
-    if sys.platform != "linux":
+def _machine() -> Iterator[None]:
+    """Hold the lock of this machine. Elsewhere than on Linux nothing is measured in turn."""
+    if sys.platform != "linux" or _kept:
         yield
         return
-    name = hashlib.sha256(os.environ.get(OVERRIDE, "").encode()).hexdigest()
-    with socket.socket(socket.AF_UNIX) as held:
-        while True:
-            try:
-                held.bind(f"\0convbench-{name}")
-                break
-            except OSError:
-                if time.monotonic() > until:
-                    raise _taken("on this machine") from None
-            time.sleep(POLL_SECONDS)
+    with _bound(time.monotonic()):
         yield
+
+
+def _bound(until: float) -> socket.socket:
+    """The lock of this machine, whichever user and clone asks: a name of Linux's for sockets, which needs no folder that all
+    may write to, and goes with its process (unix(7), abstract addresses). Raises MachineFault after a moment.
+    """
+    name = hashlib.sha256(os.environ.get(OVERRIDE, "").encode()).hexdigest()
+    held = socket.socket(socket.AF_UNIX)
+    while True:
+        try:
+            held.bind(f"\0convbench-{name}")
+            return held
+        except OSError:
+            if time.monotonic() > until:
+                held.close()
+                raise _taken("on this machine") from None
+        time.sleep(POLL_SECONDS)
 
 
 @contextlib.contextmanager

@@ -2,8 +2,6 @@
 
 import subprocess
 import sys
-import threading
-import time
 
 import click
 import pytest
@@ -35,19 +33,21 @@ def test_no_two_measure_on_one_machine_whichever_clone_asks(tmp_path):
         pass
 
 
-def test_it_waits_for_another_measurement_to_end(tmp_path):
-    one, other = tmp_path / "one", tmp_path / "other"
-    begun = threading.Event()
-
-    def measure():
-        with lock.lock(one, one):
-            begun.set()
-            time.sleep(0.3)
-
-    threading.Thread(target=measure).start()
-    begun.wait()
-    with lock.lock(other, other, wait=10):
-        pass
+def test_a_process_keeps_it_after_another_measurement_has_ended(tmp_path):
+    code = """
+import sys
+from pathlib import Path
+from convbench.common import lock
+lock.keep(10)
+with lock.lock(Path(sys.argv[1]), Path(sys.argv[1])):
+    print("kept")
+"""
+    one = tmp_path / "one"
+    with lock.lock(one, one):
+        process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.5)
+    assert process.communicate(timeout=30)[0] == "kept\n"
 
 
 def test_the_lock_of_the_machine_serves_every_user(tmp_path):
