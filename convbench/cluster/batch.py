@@ -10,7 +10,7 @@ from typing import Any
 from distributed import Future
 
 from convbench.cluster import pool
-from convbench.cluster.pool import Pool, Task
+from convbench.cluster.pool import Pool, Task, Work
 from convbench.cluster.remote import Facts, Job
 from convbench.gate.failures import Failure
 
@@ -30,7 +30,7 @@ def answers(
 
 
 @dataclass
-class _Batch:
+class _Batch(Work):
     """waiting: the places of calls that are not begun; begun: where each of the others runs; found: the answers."""
 
     machines: Pool

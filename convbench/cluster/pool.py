@@ -14,8 +14,8 @@ import json
 import logging
 import time
 import warnings
-from collections.abc import Iterator, Sequence
-from concurrent.futures import CancelledError
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -74,6 +74,10 @@ class Work(Protocol):
     def left(self) -> int:
         """How many tasks are left, beside those that run."""
 
+    def keep(self) -> None:
+        """Put what was taken into files, when the machines have their next tasks."""
+        return
+
 
 @dataclass
 class Pool:
@@ -82,6 +86,7 @@ class Pool:
     asked: workers that have not answered yet, by address, and what they said. machines: those that measure. refused: the
     names of others, and why they do not. running: the tasks at work. begun: how often each was. again: those that other
     machines have to take over. seen: when a machine of a name was last there. met: when any was, or the wait for one began.
+    threads: those that fetch answers.
     """
 
     client: Client
@@ -97,6 +102,7 @@ class Pool:
     again: list[Task] = field(default_factory=list)
     seen: dict[str, float] = field(default_factory=dict)
     packed: dict[tuple[str, ...], list[bytes]] = field(default_factory=dict)
+    threads: ThreadPoolExecutor = field(default_factory=ThreadPoolExecutor)
     tended: float = 0.0
     used: bool = False
 
@@ -112,11 +118,13 @@ class Pool:
     def run(self, work: Work, what: str) -> None:
         """Have all tasks done, with a bar. Raises ClickException where no machine is there, or the scheduler is gone."""
         done = 0
-        with progress.counting_bar(self.console) as bar:
+        with progress.counting_bar(self.console) as bar, contextlib.ExitStack() as stack:
+            stack.callback(work.keep)  # also after an interruption
             shown = bar.add_task(what, total=None, now="")
             while True:
                 self._tend()
                 self._hand_out(work)
+                work.keep()
                 left = work.left() + len(self.again)
                 bar.update(shown, completed=done, total=done + len(self.running) + left, now=self._now())
                 if self.used and not self.running and not left:
@@ -166,9 +174,10 @@ class Pool:
 
     def _take_ended(self, work: Work) -> int:
         """Pass on what has ended; how much of it is done with."""
-        return sum(self._take(work, future, self.running.pop(future)) for future in self._ended())
+        fetched = [(future, self.threads.submit(future.result, SILENT_SECONDS)) for future in self._ended()]
+        return sum(self._take(work, future, self.running.pop(future), answer.result) for future, answer in fetched)
 
-    def _take(self, work: Work, future: Future, task: Task) -> bool:
+    def _take(self, work: Work, future: Future, task: Task, fetch: Callable[[], Any]) -> bool:
         """Pass on what has become of a task; whether it is done with.
 
         Its future is released here, since waits that time out leave references to futures behind, and dask makes again what
@@ -176,7 +185,7 @@ class Pool:
         """
         kept = False
         try:
-            answer = future.result(timeout=SILENT_SECONDS)
+            answer = fetch()
         except TimeoutError:  # its worker has ended before it could be asked: dask runs it once more
             self.running[future] = task
             return False

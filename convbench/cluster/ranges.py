@@ -18,7 +18,7 @@ from rich.console import Console
 from convbench.asv.project import Project
 from convbench.cluster import measuring, pool, source
 from convbench.cluster.measuring import Build, Measured
-from convbench.cluster.pool import Task
+from convbench.cluster.pool import Task, Work
 from convbench.cluster.remote import Facts, Job
 from convbench.common import atomic_write, interrupts, lock, numbers
 from convbench.common.cells import Cell
@@ -77,8 +77,11 @@ class _Series:
 
 
 @dataclass
-class Range:
-    """The tasks of a range. finished: how many are done. given_up: what stays undone, in sentences."""
+class Range(Work):
+    """The tasks of a range.
+
+    finished: how many are done. given_up: what stays undone, in sentences. taken: what is in no file yet.
+    """
 
     project: Project
     request: session.Request
@@ -87,6 +90,7 @@ class Range:
     series: dict[str, _Series] = field(default_factory=dict)
     given_up: list[str] = field(default_factory=list)
     finished: int = 0
+    taken: list[tuple[_Series, _Commit, ClassPlan, Measured]] = field(default_factory=list)
     source: source.Source | None = None
 
     def __post_init__(self) -> None:
@@ -115,8 +119,12 @@ class Range:
             return bool(plans)
         commit, each = task.about
         self._ended(series, commit)
-        self._publish(series, commit, each, answer)
+        self.taken.append((series, commit, each, answer))
         return False
+
+    def keep(self) -> None:
+        while self.taken:
+            self._publish(*self.taken.pop(0))
 
     def failed(self, task: Task, reason: str) -> None:
         """Give up a commit on machines of this name: what killed workers would kill others."""
@@ -236,8 +244,10 @@ class Range:
             path.write_text(_merged(measured.files[path.name], workspace.published / path.name, each), encoding="utf-8")
         workspace.side_file.write_bytes(measured.side)
         facts = workspace.private / "machine.json"
-        facts.write_bytes(measured.machine)
-        atomic_write.publish(facts, workspace.published / facts.name)
+        known_facts = workspace.published / facts.name
+        if not known_facts.is_file() or known_facts.read_bytes() != measured.machine:
+            facts.write_bytes(measured.machine)
+            atomic_write.publish(facts, known_facts)
         outcome = classes.outcome(classes.publish(workspace, built, produced), built, each)
         self.tell.measured(f"{each.name} of {commit.hash[:8]} on {series.facts.name}", outcome, measured.seconds)
         series.summary.failed_cells += outcome.failed

@@ -12,7 +12,7 @@ from rich.console import Console
 from convbench.asv.project import Project
 from convbench.cluster import batch, measuring, pool
 from convbench.cluster.measuring import Tuned
-from convbench.cluster.pool import Pool, Task
+from convbench.cluster.pool import Pool, Task, Work
 from convbench.cluster.remote import Facts, Job
 from convbench.common import interrupts, lock
 from convbench.common.atomic_write import whole
@@ -39,7 +39,7 @@ def run(project: Project, again: Again, address: str, names: str, console: Conso
 
 
 @dataclass
-class _Tuning:
+class _Tuning(Work):
     """A task for each name. begun: the names that have theirs; said: lines of a report; given_up: sentences."""
 
     machines: Pool
