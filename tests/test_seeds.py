@@ -125,15 +125,19 @@ def test_every_command_has_a_short_form():
         assert repr(command.split()[1]).replace("'", '"') in (ROOT / path).read_text(encoding="utf-8")
 
 
-# The doctor and the training of tiles have tests of their own.
+# The doctor, tables, profiles, try and the training of tiles have tests of their own.
 LONG = {
     "convbench doctor",
+    "convbench profile cpu.numpy perceptron-n100 --operation train_step --flat",
+    "convbench table --layout compare --bench read_batch",
     "convbench try --operation im2col 7x7 3x3 --padding 1",
+    "convbench try 1x1x7x7 1x1x3x3 NAMES",
     "convbench try 1x3x427x640 3x3x3x3 NAMES",
     "python -m benchmarks curves",
     "python -m benchmarks curves --seeds 5",
     "python -m benchmarks ladder",
     "python -m benchmarks tile_curves",
+    "python -m benchmarks tile_sheet",
     "python -m benchmarks tile_traces",
 }
 
