@@ -91,6 +91,7 @@ def dots(quartiles: Mapping[str, Sequence[float]], label: str, words: str) -> Pi
             axes.set_xscale("log")
         axes.xaxis.set_major_formatter(EngFormatter("s"))
         axes.set_xlim(left=start)
+        axes.set_ylim(-0.6, len(ranked) - 0.4)  # lines at the edges are as thick as the others
         axes.set_xlabel(label)
         axes.tick_params(axis="y", length=0)
         return svg(drawn, words)
