@@ -194,6 +194,7 @@ class Pool:
             if killed.last_worker.executing.keys() - {
                 future.key
             }:  # dask blames all tasks that a worker had, also those waiting
+                future.release()
                 return self._failed(work, task, Failed(reason))
             work.failed(task, f"{task.title} is given up: {reason}")
         except CancelledError:

@@ -7,6 +7,7 @@ machines), the scheduler's share of a core, and the client's memory in each fift
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import subprocess
@@ -44,12 +45,12 @@ def simulate(folder: Path, commits: int, pace: float) -> dict[str, float]:
     subprocess.run(["git", "-C", sample.folder, "fast-import", "--quiet"], input=lines, text=True, check=True)
     sample.git("reset", "--quiet", "--hard")
     memory: list[tuple[float, int]] = []
-    published = ranges.Range._publish
+    published, count = ranges.Range._publish, itertools.count(1)
 
     def watched(work, *arguments):
         published(work, *arguments)
-        if work.finished % 50 == 0:
-            memory.append((work.finished, psutil.Process().memory_info().rss))
+        if (done := next(count)) % 20 == 0:
+            memory.append((done, psutil.Process().memory_info().rss))
 
     stand_ins = {name: getattr(stand_in, name) for name in ("hello", "receive", "perform")}
     os.environ["PYTHONPATH"] = str(HELPERS)  # the scheduler reads the tasks, too

@@ -10,14 +10,18 @@ import threading
 import time
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 from clusters import client, cluster, copy
 from command_line import inside, sentence
+from distributed import KilledWorker
 from repositories import commit
 from runs import start, suite_project, wait_until
 
 from convbench.cluster import pool, ranges
+from convbench.cluster.pool import Task
 from convbench.common import lock
 
 pytestmark = [pytest.mark.first, pytest.mark.timeout(600)]
@@ -85,14 +89,17 @@ class Project:
         """Wait until so many measurements have begun."""
         wait_until(lambda: self.ran.total() >= count)
 
-    def start(self, machines, *arguments):
-        return start(self.folder, "run", "ALL", "--busy", "--cluster", machines.address, *arguments)
+    def start(self, machines):
+        return start(self.folder, "run", "ALL", "--busy", "--cluster", machines.address)
 
-    def run(self, machines, *arguments):
+    def attempt(self, machines):
+        """The command in this process."""
+        return inside(self.folder, "run", "ALL", "--busy", "--cluster", machines.address)
+
+    def run(self, machines):
         """The command in this process, all of whose measurements succeed."""
-        done = inside(self.folder, "run", "ALL", "--busy", "--cluster", machines.address, *arguments)
+        done = self.attempt(machines)
         assert (done.returncode, done.stderr) == (0, ""), done.stdout + machines.logs()
-        return done.stdout
 
 
 def ended(process):
@@ -101,30 +108,22 @@ def ended(process):
     return process.returncode, out, err
 
 
-@pytest.mark.slow
-def test_a_worker_that_is_killed_is_replaced_and_its_class_alone_is_repeated(tmp_path):
+def succeeds(process, machines):
+    status, out, err = ended(process)
+    assert (status, err) == (0, ""), out + machines.logs()[-5000:]
+
+
+@pytest.mark.parametrize(
+    "stop", [pytest.param(signal.SIGKILL, marks=pytest.mark.slow), pytest.param(signal.SIGSTOP, marks=pytest.mark.proof)]
+)
+def test_a_worker_that_is_killed_or_cut_off_is_replaced_and_its_class_alone_is_repeated(tmp_path, stop):
     project = Project(tmp_path, pace=1.5)
     with cluster(tmp_path / "cluster", "box-a") as machines:
         process = project.start(machines)
         project.begun(2)  # the first class is done
-        machines.workers["box-a"][0].send_signal(signal.SIGKILL)
+        machines.workers["box-a"][0].send_signal(stop)
         machines.add("box-a")
-        status, out, err = ended(process)
-    assert (status, err) == (0, ""), out + machines.logs()
-    assert sorted(project.ran.values()) == [1, 2]
-    assert len(project.stored) == 2
-
-
-@pytest.mark.proof
-def test_a_worker_that_is_cut_off_loses_its_class_to_another(tmp_path):
-    project = Project(tmp_path, pace=2)
-    with cluster(tmp_path / "cluster", "box-a") as machines:
-        process = project.start(machines)
-        project.begun()
-        machines.workers["box-a"][0].send_signal(signal.SIGSTOP)
-        machines.add("box-a")
-        status, out, err = ended(process)
-        assert (status, err) == (0, ""), out + machines.logs()
+        succeeds(process, machines)
     assert sorted(project.ran.values()) == [1, 2]
     assert len(project.stored) == 2
 
@@ -140,7 +139,7 @@ def test_without_a_machine_of_a_name_its_series_ends_in_a_sentence(tmp_path, mon
             machines.workers["box-b"][0].send_signal(signal.SIGSTOP)
 
         threading.Thread(target=cut_off).start()
-        done = inside(project.folder, "run", "ALL", "--busy", "--cluster", machines.address)
+        done = project.attempt(machines)
     assert "left for box-b, where no machine measures: no worker is there; start one with" in sentence(done)
     assert [name for name, *_ in project.stored].count("box-a") == 4
 
@@ -227,7 +226,7 @@ def test_workers_with_other_versions_or_without_a_place_are_refused(tmp_path):
         machines.add("box-b", preload=false.format(words={"Python": "3.99"}))
         machines.add("box-c", measures=False)
         wait_until(lambda: machines.logs().count("Register worker") == 3)
-        done = inside(project.folder, "run", "ALL", "--busy", "--cluster", machines.address)
+        done = project.attempt(machines)
         ours = f"{sys.version_info.major}.{sys.version_info.minor}"
         for words in (
             "it has convbench 0.1.0 and the client 0.2.0: install the same on both",
@@ -251,7 +250,7 @@ def test_a_scheduler_that_is_gone_ends_the_run_and_the_next_one_resumes(tmp_path
             machines.scheduler.send_signal(stop)
 
         threading.Thread(target=end).start()
-        done = inside(project.folder, "run", "ALL", "--busy", "--cluster", machines.address)
+        done = project.attempt(machines)
         words = "the scheduler does not answer any more: what was finished is kept, and the same command resumes"
         assert sentence(done) == f"Error: {words}"
         assert len(project.stored) == 1
@@ -297,11 +296,10 @@ def test_two_clients_share_what_both_measure(tmp_path):
             start(folder, "run", "ALL", "--busy", "--cluster", machines.address) for folder in (project.folder, other)
         ]
         for process in processes:
-            status, out, err = ended(process)
-            assert (status, err) == (0, ""), out
+            succeeds(process, machines)
         project.begun()
         refused = project.start(machines)  # in the same clone, of two at once one is refused
-        same = inside(project.folder, "run", "ALL", "--busy", "--cluster", machines.address)
+        same = project.attempt(machines)
         assert sorted([ended(refused)[0], same.returncode]) in ([0, 0], [0, 1])
     assert set(project.ran.values()) == {1}
     assert len(list(other.glob("results/box-a/*-*.json"))) == len(list(project.folder.glob("results/box-a/*-*.json"))) == 1
@@ -314,7 +312,7 @@ def test_a_poisoned_commit_is_given_up_after_three_workers(tmp_path):
     (project.top / "poison").write_text(newest)
     with cluster(tmp_path / "cluster") as machines:
         workers = [machines.add("box-a") for _ in range(4)]
-        done = inside(project.folder, "run", "ALL", "--busy", "--cluster", machines.address)
+        done = project.attempt(machines)
         left = [worker for worker in workers if worker.poll() is None]
     assert f"speed.One of {newest} is given up: 3 workers were killed while they ran it" in sentence(done)
     assert len(left) == 1
@@ -344,12 +342,28 @@ def test_twenty_kills_of_random_workers_lose_nothing_and_repeat_only_what_ran(tm
             now = project.stored
             assert finished.items() <= now.items()
             finished = now
-        status, out, err = ended(process)
-        assert (status, err) == (0, ""), out + machines.logs()[-5000:]
+        succeeds(process, machines)
     print(f"{kills} kills, {project.ran.total()} measurements of {2 * project.cells}")
     assert kills == 20
     assert len(project.stored) == 2 * project.cells
     assert project.ran.total() <= 2 * project.cells + 20
+
+
+@pytest.mark.parametrize(("running", "tries"), [("this", 1), ("another", 2)])
+def test_a_killed_workers_task_is_tried_again_if_another_one_ran_there(running, tries):
+    task = Task("speed.One of 01234567", "box-a", None)
+    killed = KilledWorker("this", SimpleNamespace(executing={running: 1.0}), 2)
+    made, said, future = object.__new__(pool.Pool), [], mock.Mock(key="this")
+    made.begun, made.again = {task: 1}, []
+    work = SimpleNamespace(failed=lambda task, reason: said.append(reason))
+    for _ in range(tries - 1):
+        assert not made._take(work, future, task, mock.Mock(side_effect=killed))
+        assert made.again.pop() is task
+        made.begun[task] += 1
+    assert made._take(work, future, task, mock.Mock(side_effect=killed))
+    assert future.release.call_count == tries
+    (reason,) = said
+    assert "3 workers were killed while they ran it" in reason
 
 
 def test_a_scheduler_that_is_not_there_is_one_sentence(tmp_path, monkeypatch):
