@@ -250,9 +250,10 @@ class Pool:
                 del known[address]
         for address in alive.keys() - {*self.asked, *self.machines, *self.refused}:
             self.asked[address] = self._ask(address, remote.hello, self.source), None
-        for address, (future, facts) in list(self.asked.items()):
-            if future.done():
-                self._heard(address, future, facts)
+        ended = [(address, *known) for address, known in self.asked.items() if known[0].done()]
+        fetched = [(*each, self.threads.submit(each[1].result, SILENT_SECONDS)) for each in ended]
+        for address, future, facts, answer in fetched:
+            self._heard(address, future, facts, answer.result)
         if not self.asked:
             self.packed.clear()
         for machine in self.machines.values():
@@ -264,15 +265,16 @@ class Pool:
             key = function.__name__, address, f"{self.token} {time.time_ns()}"
             return self.client.submit(function, *arguments, key=key, workers=[address], priority=1)
 
-    def _heard(self, address: str, future: Future, facts: Facts | None) -> None:
+    def _heard(self, address: str, future: Future, facts: Facts | None, fetch: Callable[[], Any]) -> None:
         """Go on with a worker that has answered: it is sent the project, then it is one of the machines."""
         del self.asked[address]
         if future.status == "cancelled":
             raise self._gone()
-        if future.status == "error":
-            answer: Any = Failed(f"{type(future.exception()).__name__}: {future.exception()}")
-        else:
-            answer = future.result()
+        try:
+            answer = fetch()
+        except Exception as error:
+            answer = Failed(f"{type(error).__name__}: {error}")
+        future.release()
         if isinstance(answer, Failed):
             self._refuse(address, f"it cannot take the project ({answer.reason}), which needs the client's convbench there")
         elif facts:
