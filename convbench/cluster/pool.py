@@ -191,9 +191,8 @@ class Pool:
             return False
         except KilledWorker as killed:
             reason = f"{killed.allowed_failures + 1} workers were killed while they ran it"
-            if killed.last_worker.executing.keys() - {
-                future.key
-            }:  # dask blames all tasks that a worker had, also those waiting
+            # dask holds a worker's death against all tasks that it had, also those that waited there.
+            if killed.last_worker.executing.keys() - {future.key}:
                 future.release()
                 return self._failed(work, task, Failed(reason))
             work.failed(task, f"{task.title} is given up: {reason}")
