@@ -144,6 +144,8 @@ def perform(job: Job, token: str, *needed: Any) -> Any:
             answer = _answer(folder, token, job.seconds)
     except OSError as error:
         answer = MachineFault(_words(error))
+    except Exception as error:
+        answer = click.ClickException(_words(error))
     if isinstance(answer, MachineFault):
         _provide({label: 0.0 for label in worker.state.total_resources if label.endswith(token)})
         return Failed(answer.message, worker.address)
