@@ -54,8 +54,9 @@ def _seen(change: Change, side: str, path: str, processes: Iterable[Facts], in_b
         if path not in facts["loaded"]:
             continue
         if change.functions is None:
-            what = "differs" if len(change.files) == len(SIDES) else f"is there on the {side} alone"
-            return f"{change.name} {what}{' beyond the bodies of functions' if change.kind is Kind.SOURCE else ''}"
+            if len(change.files) < len(SIDES):
+                return f"{change.name} is there on the {side} alone"
+            return f"{change.name} differs{' beyond the bodies of functions' if change.kind is Kind.SOURCE else ''}"
         if in_bytes:
             return f"{change.name} differs, which it loads into the memory that it measures"
         if facts["compilers"]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 from convbench.changed.builds import SIDES, Difference, Install, Kind
 from convbench.common import session_guard
@@ -49,12 +49,17 @@ class Request:
 class Trace:
     """Questions to tracer.py, and what its processes answered.
 
-    calls: whether a cell makes as many as in a round of a gate, on one of the sides, for both run the same until one of them
-    comes upon what differs; else, and on the other side, it makes the first two.
+    Where something differs, a cell makes as many calls as in a round of a gate on the side that comes to it first, and one on
+    the other, for both run the same until both come upon what differs; what one side alone has only that side can see.
     """
 
-    def __init__(self, sides: Mapping[str, Side], difference: Difference, calls: bool) -> None:
-        self.sides, self.calls = sides, calls
+    def __init__(self, sides: Mapping[str, Side], difference: Difference) -> None:
+        self.sides = sides
+        one_sided = any(len(change.files) < len(SIDES) for change in difference.changes)
+        calls = "one" if difference.is_none else "round" if one_sided else "claimed"
+        claims = sides["base"].install.folder / "claims"
+        shutil.rmtree(claims, ignore_errors=True)
+        claims.mkdir()
         for side, one in sides.items():
             marks: dict[str, list[list[int]]] = {}
             whole: list[str] = []
@@ -72,7 +77,7 @@ class Trace:
                 "roots": list(map(str, difference.roots.get(side, ()))),
             }
             question |= {"marks": marks, "whole": whole, "data": data, "alone": _alone(difference, side)}
-            question |= {"spawn": one.spawns}
+            question |= {"spawn": one.spawns, "calls": calls, "claims": str(claims)}
             self._question(side).write_text(json.dumps(question), encoding="utf-8")
             self._answers(side).write_text("", encoding="utf-8")
 
@@ -92,10 +97,7 @@ class Trace:
         try:
             for side in SIDES:
                 question = json.loads(self._question(side).read_text(encoding="utf-8"))
-                question["requests"] = [
-                    {**vars(one), "folder": str(one.folder), "slower": 0.0, "round": self.calls and _side(one.name) == side}
-                    for one in requests[side]
-                ]
+                question["requests"] = [{**vars(one), "folder": str(one.folder), "slower": 0.0} for one in requests[side]]
                 self._question(side).write_text(json.dumps(question), encoding="utf-8")
                 running.append(self._start(side, environment[side]))
             heard, until = 0, time.monotonic() + MAX_SILENCE
@@ -139,11 +141,6 @@ class Trace:
 
     def _answers(self, side: str) -> Path:
         return self.sides[side].install.folder / "traced.jsonl"
-
-
-def _side(name: str) -> str:
-    """The side on which a cell makes the calls of a whole round: half of the cells on each, so that both take as long."""
-    return SIDES[crc32(name.encode()) % len(SIDES)]
 
 
 def _alone(difference: Difference, side: str) -> dict[str, list[str]]:

@@ -6,8 +6,9 @@
 QUESTION is a file of JSON: {"answers": a file that gets a line of JSON for each process, "roots": folders of the side's own,
 "marks": {path: [[line, column]] of its plain functions that differ}, "whole": [path of other files that differ],
 "data": [package that has data that differs], "alone": {folder: [name of a file that one side alone has there]}, and for
-cells "spawn": whether each loads the suite anew, "requests": as worker.py takes them, each with "round": whether as many
-calls are made as in a round of a gate, else the first two}.
+cells "spawn": whether each loads the suite anew, "requests": as worker.py takes them, "calls": "one", "round" for as many as
+in a round of a gate, or "claimed" for a round's where this process is the first to make a file for the cell in the folder
+"claims", else one}.
 
 The functions of "marks" are compiled with a call at their start that notes that they ran. No profiler is needed for that: it
 costs nothing where nothing differs, and no benchmark, thread or generator escapes it.
@@ -20,6 +21,7 @@ sys.path.pop(0)  # this file's folder, whose neighbours must not be found as mod
 import ast
 import builtins
 import contextlib
+import hashlib
 import importlib
 import importlib.machinery
 import importlib.util
@@ -204,10 +206,10 @@ class Eye:
 
 
 class Script:
-    """In place of a gate's channel: asks for as many calls as a gate does in a round, while they can change anything."""
+    """In place of a gate's channel: asks for one call, or as many as in a gate's round while they can change anything."""
 
-    def __init__(self, eye, request):
-        self.eye, self.request = eye, request
+    def __init__(self, eye, request, whole):
+        self.eye, self.request, self.whole = eye, request, whole
         self.outcome = {}
         self.requests = self.ask()
 
@@ -219,7 +221,7 @@ class Script:
 
     def ask(self):
         yield {"warm": True}
-        if not self.request["round"] or self.eye.decided or self.outcome.get("single", True):
+        if not self.whole or self.eye.decided or self.outcome.get("single", True):
             return
         sample_time, wall = self.request["sample_time"], max(1e-9, self.outcome["wall"])
         units = math.ceil(BLOCK_SHARE * sample_time / max(1e-9, self.outcome["seconds"]))
@@ -291,12 +293,26 @@ def _wait(child, seconds):
 
 def _trace(worker, suite, question, eye, request):
     folder, shared = worker._own_folder(Path(request["folder"]))
-    script = Script(eye, request)
+    script = Script(eye, request, _makes_round(question, request["name"]))
+    if not script.whole:
+        sample = worker._sample
+        worker._sample = lambda channel, block, warm, _, *more: sample(channel, block, warm, True, *more)
     worker._answer_one(suite, script, {**request, "folder": folder, "shared": shared})
     eye.look()
     _answer(question, eye, name=request["name"], **script.outcome)
     if not shared:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _makes_round(question, name):
+    """Whether this process makes a round's calls of a cell."""
+    if question["calls"] != "claimed":
+        return question["calls"] == "round"
+    claim = Path(question["claims"], hashlib.sha256(name.encode()).hexdigest())
+    with contextlib.suppress(FileExistsError):
+        claim.touch(exist_ok=False)
+        return True
+    return False
 
 
 def _answer(question, eye, **more):

@@ -295,7 +295,7 @@ def narrowed(
         firsts = {cell.benchmark: cell for cell in reversed(known) if cell.benchmark in suite.changed}
         asked = [cell for cell in known if firsts.get(cell.benchmark) is cell]
     sides = {side: trace.Side(_install(one), one.suite, PROGRAM, one.spawns) for side, one in built.items()}
-    tracing = trace.Trace(sides, difference, calls=not difference.is_none)
+    tracing = trace.Trace(sides, difference)
     programs = {side: tracing.program(side) for side in SIDES}
     found = with_caches(built, dataclasses.replace(suite, cells=asked), programs)
     failing = {name for reasons in found.broken.values() for name in reasons}

@@ -159,6 +159,28 @@ def test_a_file_that_is_new_touches_what_looks_for_it(why):
     }
 
 
+LATE = """
+import contextlib, time
+
+calls = 0
+
+
+def fourth():
+    global calls
+    time.sleep(0.02)
+    calls += 1
+    if calls == 4:
+        with contextlib.suppress(ImportError):
+            import sample.more
+"""
+
+
+def test_a_file_of_one_side_is_loaded_by_a_later_call(why):
+    """The other side does not show it."""
+    found = why({"sample/more.py": ""}, before={"benchmarks/b.py": suite_of("fourth"), "sample/found.py": LATE})
+    assert found == {"fourth": "sample/more.py is there on the head alone"}
+
+
 def test_code_that_is_read_while_the_suite_is_loaded_hides_no_other(why):
     files = {"benchmarks/b.py": suite_of("api", "neither"), "sample/found.py": FINDS}
     slower = FINDS.replace("def neither():\n    return 1", "def neither():\n    return 2")
