@@ -69,9 +69,14 @@ class Listing(NamedTuple):
 
 
 def discover(
-    built: Mapping[str, Built], work: Path, selection: Selection, conf: Any, shard: tuple[int, int] | None = None
+    built: Mapping[str, Built],
+    work: Path,
+    selection: Selection,
+    conf: Any,
+    shard: tuple[int, int] | None = None,
+    is_identical: bool = False,
 ) -> Suite:
-    """Ask the head's suite with each side's code.
+    """Ask the head's suite with each side's code, or with the base's alone where both sides have installed the same.
 
     shard: (2, 5) for every fifth cell from the second on, since cells that lie side by side cost alike. conf: asv's
     configuration, of which the thresholds of regressions and the default timeout are used. Raises Failure if a
@@ -79,9 +84,9 @@ def discover(
     """
     differing = _differing(built["head"].suite, built["base"].own_suite)
     with ThreadPoolExecutor() as pool:  # each waits for a process of its own
-        futures = {side: pool.submit(_list, built[side], side) for side in SIDES}
+        futures = {side: pool.submit(_list, built[side], side) for side in (SIDES[:1] if is_identical else SIDES)}
         own = pool.submit(_own_names, built["base"]) if differing else None
-    base, head = (futures[side].result() for side in SIDES)
+    base, head = (futures.get(side, futures["base"]).result() for side in SIDES)
     own_names = own.result() if own else base.benchmarks.keys()
     known = {**base.benchmarks, **head.benchmarks}
     try:

@@ -216,19 +216,23 @@ def prepare(
     if request.kind is Kind.INSTALLED:
         built = installed.ready(project, sides, work, request.wanted.launch_method)
     else:
+        begun = time.monotonic()
         with progress.told(console, "building"):
             built = build.build(project, sides, work, request.wanted)
+        console.print(f"built in {numbers.duration(time.monotonic() - begun)}", highlight=False)
         if built["head"].suite != project.in_checkout(project.benchmarks, built["head"].folder / "checkout"):
             told = f"the head has no {project.conf.benchmark_dir}: the one beside {project.file.name} measures both sides"
             console.print(told, highlight=False)
-    with progress.told(console, "listing the benchmarks") as update:
-        suite = discover.discover(built, work, request.selection, project.conf, request.shard)
-        if request.every:
+    with progress.told(console, "comparing the installed files") as update:
+        if not request.every:
+            difference = discover.differences(built, {} if request.kind is Kind.INSTALLED else sides)
+        update(description="listing the benchmarks")
+        is_identical = difference is not None and difference.is_none
+        suite = discover.discover(built, work, request.selection, project.conf, request.shard, is_identical)
+        if difference is None:
             update(description="running setup_cache")
             suite = discover.with_caches(built, suite)
         else:
-            update(description="comparing the installed files")
-            difference = discover.differences(built, {} if request.kind is Kind.INSTALLED else sides)
             for side in difference.empty:
                 raise Failure(f"the {side} has installed no module that a process could load")
 
