@@ -15,6 +15,7 @@ from sweeps import each, swept
 import impls
 
 pytestmark = pytest.mark.usefixtures("compiled_once")
+COMPILED_FOR_EACH = ("cpu.torch_compile", "cpu.numba_direct")  # compile for seconds for each case: tried among the proofs
 
 
 @pytest.fixture(scope="module")
@@ -305,7 +306,7 @@ def supported(function, which, dtype="float32"):
     return found
 
 
-@swept(SETTINGS, proofs=("cpu.torch_compile",))
+@swept(SETTINGS, proofs=COMPILED_FOR_EACH)
 def test_an_empty_batch_gives_an_empty_output(name, which):
     function = load(name)
     for dtype in ("float32", "float64"):
@@ -319,7 +320,7 @@ def test_an_empty_batch_gives_an_empty_output(name, which):
                         assert output.dtype == dtype
 
 
-@swept(SETTINGS, proofs=("cpu.torch_compile",))
+@swept(SETTINGS, proofs=COMPILED_FOR_EACH)
 def test_inputs_are_only_read(name, which):
     function = load(name)
     for word, settings, given in supported(function, which):
@@ -339,7 +340,7 @@ def test_inputs_are_only_read(name, which):
                 assert not np.shares_memory(output, array)
 
 
-@each(proofs=("cpu.torch_compile", "cpu.numba_direct"))
+@each(proofs=COMPILED_FOR_EACH)
 def test_a_pointwise_identity_is_still_a_new_array(name):
     function, input = load(name), np.arange(12, dtype="float64").reshape(1, 1, 3, 4)
     if reason := function.unsupported(input.shape, (1, 1, 1, 1)):
@@ -350,7 +351,7 @@ def test_a_pointwise_identity_is_still_a_new_array(name):
     assert input[0, 0, 0, 1] == 1
 
 
-@swept(SETTINGS, proofs=("cpu.torch_compile",))
+@swept(SETTINGS, proofs=COMPILED_FOR_EACH)
 def test_positions_and_keywords_are_one(name, which):
     function = load(name)
     for word, settings, (input, weight, bias) in supported(function, which, "float64"):

@@ -250,7 +250,11 @@ def test_what_does_not_fit_in_memory_is_refused(operation, name, monkeypatch):
 
 
 @pytest.mark.slow
-@each
+@pytest.mark.parametrize(
+    ("operation", "name"),
+    [pytest.param(*one, marks=[pytest.mark.proof] * (one[1] == "cpu.numba_direct")) for one in EVERY],  # compiles for each
+    ids=map(" ".join, EVERY),
+)
 def test_inputs_are_only_read(operation, name):
     function = load(operation, name)
     random = np.random.default_rng(7)

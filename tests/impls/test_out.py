@@ -17,8 +17,10 @@ DEPTHWISE = KERNEL.reshape(32, 1, 3, 3)[:8]
 
 
 def marked(name):
-    """Numba compiles for seconds, and torch's compiler for a minute."""
-    marks = [pytest.mark.proof] if "compile" in name else [pytest.mark.slow] * ("numba" in name)
+    """Numba compiles for seconds, a form of cpu.numba_direct for each case, and torch's compiler for a minute."""
+    marks = [pytest.mark.slow] * ("numba" in name)
+    if name in ("cpu.numba_direct", "cpu.torch_compile"):
+        marks = [pytest.mark.proof]
     return pytest.param(name, marks=marks)
 
 
