@@ -1,9 +1,12 @@
 """A command's output on terminals of three widths and in a pipe, for golden texts."""
 
 import contextlib
+import difflib
 import io
 import os
 from pathlib import Path
+
+import pytest
 
 from convbench.cli.main import main
 
@@ -42,4 +45,6 @@ def require_same(name, text):
     """Compare a text with tests/golden; UPDATE_GOLDEN=1 writes it there instead."""
     if os.environ.get("UPDATE_GOLDEN"):
         (GOLDEN / name).write_text(text, encoding="utf-8")
-    assert text == (GOLDEN / name).read_text(encoding="utf-8")
+    known = (GOLDEN / name).read_text(encoding="utf-8")
+    if text != known:
+        pytest.fail("\n".join(difflib.unified_diff(known.splitlines(), text.splitlines(), name, "now", lineterm="")))
