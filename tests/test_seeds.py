@@ -56,8 +56,10 @@ def test_a_command_is_understood(command):
     found = main.commands[name]
     if words and words[-1] in ("--graph", "--native", "--trace", "--output"):
         words.append("file.svg")
+    # click keeps a command's help option as its first context has it, which is to be the program's.
+    program = click.Context(main, **main.context_settings)
     with contextlib.suppress(click.MissingParameter):  # some are named without what they are about
-        found.make_context(name, words)
+        found.make_context(name, words, parent=program)
 
 
 # What each row's command does in a few seconds: words that make it small, and what it then says. What no word makes small is
