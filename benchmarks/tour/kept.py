@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -22,9 +23,9 @@ class Kept(NamedTuple):
 def newest() -> dict[str, Kept]:
     """The newest results of each story. Raises LookupError for a story without any."""
     found: dict[str, Kept] = {}
-    for path in sorted((cell.CHECKOUT / "results").glob("*/tour/*.json")):
-        for name, story in json.loads(path.read_text(encoding="utf-8")).items():
-            one = Kept(path.parents[1].name, path.stem, story["date"], story["steps"])
+    for path in sorted((cell.CHECKOUT / "results").glob("*/tour/*.json.gz")):
+        for name, story in json.loads(gzip.decompress(path.read_bytes())).items():
+            one = Kept(path.parents[1].name, path.name.partition(".")[0], story["date"], story["steps"])
             found[name] = max(one, found.get(name, one), key=lambda each: each.date)
     if missing := [name for name in STORIES if name not in found]:
         raise LookupError(f"the story {missing[0]} has no stored results: convbench tour {missing[0]} --keep")

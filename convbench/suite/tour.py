@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sys
 import textwrap
@@ -76,8 +77,9 @@ def keep(project: Project, told: list[dict[str, Any]], fast: bool) -> Path:
     Raises ClickException for uncommitted changes, since results are kept by commit, and for what cannot be written.
     """
     require_committed(project)
-    path = project.results / machine.name() / "tour" / f"{project.commit()[:8]}.json"
-    stories = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    # Compressed, since asv takes every .json file below its results for one of its own.
+    path = project.results / machine.name() / "tour" / f"{project.commit()[:8]}.json.gz"
+    stories = json.loads(gzip.decompress(path.read_bytes())) if path.is_file() else {}
     for name in dict.fromkeys(step["story"] for step in told):
         steps = [step for step in told if step["story"] == name]
         stories[name] = {
@@ -87,7 +89,7 @@ def keep(project: Project, told: list[dict[str, Any]], fast: bool) -> Path:
         }
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write.whole(path) as beside:
-        beside.write_text(json.dumps(_rounded(stories), indent=1) + "\n", encoding="utf-8")
+        beside.write_bytes(gzip.compress(json.dumps(_rounded(stories)).encode(), mtime=0))
     return path
 
 
