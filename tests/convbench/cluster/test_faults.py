@@ -323,7 +323,7 @@ def test_a_poisoned_commit_is_given_up_after_three_workers(tmp_path):
 @pytest.mark.proof
 def test_twenty_kills_of_random_workers_lose_nothing_and_repeat_only_what_ran(tmp_path):
     """Chance kills three workers of one class, which dask is told here, or it would count as what kills them."""
-    project = Project(tmp_path, commits=8, pace=1)
+    project = Project(tmp_path, commits=8, pace=4)  # enough for twenty kills where nothing else runs
     generator, kills = random.Random(1), 0
     with cluster(tmp_path / "cluster", "box-a", "box-b", failures=20) as machines:
         for machine in ("box-a", "box-b"):
