@@ -3,6 +3,9 @@
 libgomp keeps the threads of a loop for the next one, a pool for each thread that has had loops. Before a fork the pool of the
 thread that forks is released; parent and child make a new one with their next loop.
 https://gcc.gnu.org/onlinedocs/libgomp/omp_005fpause_005fresource_005fall.html
+
+OpenCV makes new threads in a child itself, but a thread that held its lock when the process forked never gives it back.
+Its pool is ended before a fork as well, by the only call that does so: one thread is set, and afterwards the number before.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import sys
 import threading
 import warnings
 from pathlib import Path
+from typing import Any
 
 MAPS = Path("/proc/self/maps")
 RUNTIME = "libgomp"
@@ -20,9 +24,12 @@ SOFT = 1  # omp_pause_soft of omp.h: what was set, such as a number of threads, 
 
 
 class _Fork(threading.local):
-    """The pools that could not be released before this thread's fork; None if nothing was tried."""
+    """What is known from before this thread's fork: the pools that could not be released, None if nothing was tried; OpenCV's
+    number of threads, 0 if it is not imported.
+    """
 
     kept: list[ctypes.CDLL] | None = None
+    opencv = 0
 
 
 _fork = _Fork()
@@ -47,10 +54,21 @@ def _release() -> None:
         for runtime in _runtimes()
         if not hasattr(runtime, "omp_pause_resource_all") or runtime.omp_pause_resource_all(SOFT)
     ]
+    if cv2 := _opencv():
+        _fork.opencv = cv2.getNumThreads()
+        cv2.setNumThreads(1)
 
 
 def _resume() -> None:
     _fork.kept = None
+    if _fork.opencv and (cv2 := _opencv()):
+        cv2.setNumThreads(_fork.opencv)
+    _fork.opencv = 0
+
+
+def _opencv() -> Any:
+    """OpenCV if it is imported, and imported to its end."""
+    return cv2 if hasattr(cv2 := sys.modules.get("cv2"), "setNumThreads") else None
 
 
 def _start_child() -> None:

@@ -37,6 +37,10 @@ def test_results_are_the_parents(kinds):
     assert outcomes(FORKS, *kinds) == {**right, "pool": [], "server": []}
 
 
+def test_no_thread_holds_a_lock_while_the_process_forks():
+    assert outcomes(["threads at a fork"], "kernels", "opencv") == {"threads at a fork": [[], 1]}
+
+
 @pytest.mark.slow
 def test_in_the_workers_of_torchs_loader():
     assert outcomes(["data loader"], "kernels", "torch") == {"data loader": []}
