@@ -97,8 +97,9 @@ def poison(sample, benchmark_file):
     benchmark_file.write_text(json.dumps(known))
     facts = {"machine": markup("machine"), markup("fact"): markup("details")}
     (benchmark_file.parent / "box" / "machine.json").write_text(json.dumps({**facts, "version": 1}))
-    for i, path in enumerate(sorted(benchmark_file.parent.glob("box/*-env.json"))):
-        content = json.loads(path.read_text())
+    results = {path: json.loads(path.read_text()) for path in benchmark_file.parent.glob("box/*-env.json")}
+    # In the order of the commits: each of the two series has as many results before the step as after it.
+    for i, (path, content) in enumerate(sorted(results.items(), key=lambda one: one[1]["date"])):
         kind = str(i % 2)  # of two values: then there are buttons for them
         content |= {"params": {**facts, markup("setting"): markup(kind)}, "env_vars": {markup("VARIABLE"): kind}}
         values = [1e-3, 2e-3, 3e-3, 4e-3]
