@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,15 @@ def tracked():
         pytest.skip("this is no checkout of git's")
     paths = [ROOT / name for name in listed.stdout.split("\0") if name]
     return sum(path.lstat().st_size for path in paths if path.is_file()) / MIB
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "tests" / "proofs").glob("*.py")), ids=lambda path: path.stem)
+def test_a_proof_finds_what_it_imports(path):
+    """Where only its own folder is added to the search path, as `python FILE` does."""
+    if path.stem == "gate_proof":
+        pytest.skip("make gate-proof adds its folder of helpers")
+    code = f"import runpy, sys; sys.path[0] = {str(path.parent)!r}; runpy.run_path({str(path)!r})"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_the_tracked_files_are_light(tracked):
