@@ -15,6 +15,7 @@ from benchmarks.workloads.problems import Problem, SameSize
 def make(request: dict[str, Any]) -> Any:
     """The problem of request["operation"]. What cannot be computed is said once, before anything is made.
 
+    conv2d, conv2d_backward and conv_transpose2d: problem, its label or name, and dtype, or what follows.
     conv2d and conv2d_backward: input and weight as conv2d has them, stride, padding ("same" or a pair), dilation, groups,
     dtype. conv_transpose2d: the same as it has them itself. im2col: image and kernel as sizes along each axis, stride,
     padding (one number or one an axis), dilation, fill, dtype. read_batch: folder, batch (number of tiles), bands.
@@ -27,7 +28,8 @@ def make(request: dict[str, Any]) -> Any:
 
     operation = request["operation"]
     cell.kind(operation)  # raises for one that the suite does not measure
-    problem = MAKERS.get(operation, _labelled)(impls, request)
+    maker = _labelled if "problem" in request else MAKERS[operation]
+    problem = maker(impls, request)
     checks.require_memory(cell.task(operation, problem).describe()["bytes"], f"the arrays of {problem.label}")
     return problem
 

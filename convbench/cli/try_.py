@@ -54,11 +54,11 @@ def command(context: click.Context, texts, operation, files, why, as_json, as_cs
     """Check and time implementations on your problem.
 
     Times the working tree's implementations, all or those given, and stores nothing. The problem of conv2d is INPUT
-    (NxCxHxW) and WEIGHT (KxCxRxS), where WEIGHT's C is the number of channels of a group:
+    (NxCxHxW) and WEIGHT (KxCxRxS), where WEIGHT's C is the number of channels of a group, or a label as tables print it:
 
     \b
     convbench try 1x64x56x56 128x64x3x3 --stride 2
-    convbench try 1x64x56x56 128x64x3x3 cpu.torch cpu.mine
+    convbench try n1c64h56w56k128r3s3t2 cpu.torch cpu.mine
     convbench try 1x64x56x56 128x64x3x3 cpu.torch --file mine.py
     convbench try 1x64x56x56 128x64x3x3 cpu.mine cpu.mine@HEAD
 

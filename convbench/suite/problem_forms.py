@@ -63,6 +63,8 @@ FORMS = {
     "adam_step": Form({"PROBLEM": _text}, ("dtype",)),
 }
 LABELLED = Form({"PROBLEM": _text})  # of all other operations
+LABELLED_CONVOLUTION = Form(LABELLED.arguments, ("dtype",))
+LABEL = re.compile(r"([^/]+/)?n[0-9]+c[0-9].*")  # of a convolution, as tables print it
 
 
 def request(operation: str, texts: Sequence[str], options: dict[str, Any], given: Collection[str]) -> dict[str, Any]:
@@ -71,13 +73,15 @@ def request(operation: str, texts: Sequence[str], options: dict[str, Any], given
     options: all, with their defaults. given: the names of those that the user gave. Raises click.UsageError for a missing
     argument or an option that the operation has not, and click.BadParameter for a text that is not what its form says.
     """
-    form = FORMS.get(operation, LABELLED)
+    form, of = FORMS.get(operation, LABELLED), operation
+    if form is CONVOLUTION and texts and LABEL.fullmatch(texts[0]):
+        form, of = LABELLED_CONVOLUTION, "a label, which has the other settings"
     if len(texts) < len(form.arguments):
         raise click.UsageError(f"Missing argument '{[*form.arguments][len(texts)]}' of {operation}.")
     every = {name for each in FORMS.values() for name in each.options}
     for name in sorted(every.intersection(given).difference(form.options)):
         has = ", ".join(f"--{option}" for option in form.options) or "none"
-        raise click.UsageError(f"--{name} is not an option of {operation}; its options are {has}")
+        raise click.UsageError(f"--{name} is not an option of {of}; its options are {has}")
     found = {name: value for name, value in options.items() if name not in every or name in form.options}
     for (name, read), text in zip(form.arguments.items(), texts, strict=False):
         found[name.lower()] = read(name, text)

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from tabulate import tabulate
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # for the suite, which is not installed
+sys.path.append(str(Path(__file__).parents[2]))  # for the suite, which is not installed
 
 from benchmarks.workloads.problems import Problem
 from convbench.speed import goals, times_file, tuning

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # for the suite, which is not installed
+sys.path.append(str(Path(__file__).parents[2]))  # for the suite, which is not installed
 
 import impls
 from benchmarks.timing import memory, threads

@@ -13,7 +13,7 @@ from impls.contract import implementation
 from impls.conv2d import arguments, choice, tuning
 
 
-@implementation(device="cpu", family="auto", summary="the fastest implementation for the problem, by measurement or rule")
+@implementation(device="cpu", family="auto", summary="what should be fastest for the problem, by measurement or rule")
 def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, out=None):
     """Cross-correlate input (N, C, H, W) with weight (K, C/groups, R, S)."""
     return _first_with_room(False, "shipped", input, weight, bias, stride, padding, dilation, groups, out)

@@ -35,6 +35,8 @@ MISTAKES = {
     "half a name": ([*SHAPES, "torch_unfold"], ["'torch_unfold'", "im2col.torch_unfold"]),
     "no thread": ([*SHAPES, "--threads", "0"], ["--threads"]),
     "no time": ([*SHAPES, "--seconds", "0"], ["--seconds"]),
+    "a label of no problem": (["n1c3h16", "cpu.loops"], ["'n1c3h16'", "n1c64h56w56k64r3s3p1"]),
+    "a label without an output": (["n1c3h16w16k4r31s3", "cpu.loops"], ["n1c3h16w16k4r31s3", "larger than"]),
 }
 
 
@@ -55,7 +57,7 @@ def status():
 @pytest.mark.slow
 def test_try_times_what_it_is_asked_for_and_stores_nothing():
     before = status()
-    done = process(ROOT, "try", *SHAPES, "cpu.loops", "cpu.shift", "--seconds", "0.05", "--json")
+    done = process(ROOT, "try", "n1c3h16w16k4r3s3", "cpu.loops", "cpu.shift", "--seconds", "0.05", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     cells = json.loads(done.stdout)
     assert [(cell["implementation"], cell["status"]) for cell in cells] == [("cpu.loops", "ok"), ("cpu.shift", "ok")]

@@ -27,6 +27,14 @@ def test_convolutions(operation):
     assert request(operation, *SHAPES, "a", "b", stride=2) == {**asked, "names": ["a", "b"], "stride": 2}
 
 
+@pytest.mark.parametrize("label", ["n1c3h16w16k4r3s3t2p1x0d2g1", "resnet50/n1c64h56w56k64r3s3p1"])
+def test_labels_of_convolutions(label):
+    asked = {**ALWAYS, "problem": label, "dtype": "float64", "operation": "conv2d_backward", "names": ["a"]}
+    assert request("conv2d_backward", label, "a", dtype="float64") == asked
+    with pytest.raises(click.UsageError, match="--stride is not an option of a label, which has the other settings"):
+        request("conv2d", label, stride=2)
+
+
 def test_others(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     one_number = {"stride": 1, "dilation": 1, "dtype": "float32"}
