@@ -12,8 +12,11 @@
 /* How many pieces the output rows of `images` images make: so many that what one strip sees beside its own lies near for the next. */
 static ptrdiff_t NAME(strip_pieces)(const Shape *g, ptrdiff_t threads, ptrdiff_t images)
 {
-    const ptrdiff_t bytes = g->out_height * g->stride_y * g->width * (ptrdiff_t)sizeof(REAL);
-    return even_parts(g, (bytes + STRIP_PIECE_BYTES - 1) / STRIP_PIECE_BYTES, images, threads);
+    const ptrdiff_t outputs = images * g->outputs * g->out_height * g->out_width * (ptrdiff_t)sizeof(REAL);
+    const ptrdiff_t bytes = outputs < MIN_STREAMED_BYTES ? STRIP_PIECE_BYTES : UNCACHED_STRIP_PIECE_BYTES;
+    const ptrdiff_t row = g->stride_y * g->width * (ptrdiff_t)sizeof(REAL);
+    const ptrdiff_t rows = bytes / row > MIN_STRIP_ROWS * g->taps_y ? bytes / row : MIN_STRIP_ROWS * g->taps_y;
+    return even_parts(g, (g->out_height + rows - 1) / rows, images, threads);
 }
 
 #ifdef MASK

@@ -108,7 +108,7 @@
    registers. Zen 4, for AVX2 too. */
 #if defined(__AVX512F__)
 #define HAS_LARGE_STRIPS 1
-#define MAX_STRIP_COLUMNS 512
+#define MAX_STRIP_COLUMNS 1280
 #define MAX_STRIP_VECTORS(size, stride) ((size) == 7 && (stride) == 1 ? 3 : 4)
 #elif defined(__AVX2__)
 #define HAS_LARGE_STRIPS 0
@@ -118,10 +118,13 @@
 #define HAS_LARGE_STRIPS 0
 #define MAX_STRIP_COLUMNS 0
 #endif
-/* Bytes of a piece of an image, of which one strip's surroundings lie near for the next. Zen 4. */
+/* Bytes of a piece of an image, of which one strip's surroundings lie near for the next; of images that come from memory, where less of them
+   stays near. Zen 4. */
 #define STRIP_PIECE_BYTES (256 << 10)
+#define UNCACHED_STRIP_PIECE_BYTES (64 << 10)
+#define MIN_STRIP_ROWS 4
 /* Rows after which the next are prefetched, since the machine does not foresee a strip's next row. Zen 4. */
-#define STRIP_PREFETCH_ROWS 8
+#define STRIP_PREFETCH_ROWS 16
 
 /* cpu.cython_direct, depthwise layers across channels ---------------------------------------------------------------------------- */
 
