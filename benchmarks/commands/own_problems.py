@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +29,7 @@ def make(request: dict[str, Any]) -> Any:
 
     operation = request["operation"]
     cell.kind(operation)  # raises for one that the suite does not measure
-    maker = _labelled if "problem" in request else MAKERS[operation]
+    maker: Callable[..., Any] = _labelled if "problem" in request else MAKERS[operation]
     problem = maker(impls, request)
     checks.require_memory(cell.task(operation, problem).describe()["bytes"], f"the arrays of {problem.label}")
     return problem

@@ -108,7 +108,7 @@
    registers. Zen 4, for AVX2 too. */
 #if defined(__AVX512F__)
 #define HAS_LARGE_STRIPS 1
-#define MAX_STRIP_COLUMNS 1280
+#define MAX_STRIP_COLUMNS 512
 #define MAX_STRIP_VECTORS(size, stride) ((size) == 7 && (stride) == 1 ? 3 : 4)
 #elif defined(__AVX2__)
 #define HAS_LARGE_STRIPS 0
@@ -119,7 +119,7 @@
 #define MAX_STRIP_COLUMNS 0
 #endif
 /* Bytes of a piece of an image, of which one strip's surroundings lie near for the next; of images that come from memory, where less of them
-   stays near. Zen 4. */
+   stays near. And rows of outputs of a piece, for each row of taps, at least: the first and last are summed in part for nothing. Zen 4. */
 #define STRIP_PIECE_BYTES (256 << 10)
 #define UNCACHED_STRIP_PIECE_BYTES (64 << 10)
 #define MIN_STRIP_ROWS 4
