@@ -4,8 +4,9 @@ libgomp keeps the threads of a loop for the next one, a pool for each thread tha
 thread that forks is released; parent and child make a new one with their next loop.
 https://gcc.gnu.org/onlinedocs/libgomp/omp_005fpause_005fresource_005fall.html
 
-OpenCV makes new threads in a child itself, but a thread that held its lock when the process forked never gives it back.
-Its pool is ended before a fork as well, by the only call that does so: one thread is set, and afterwards the number before.
+A child also inherits OpenCV's list of threads, which do not exist there, and a lock that one of them may hold. They are ended
+before a fork by the only call that does so, which sets one thread. Then the number before is set again, and the next call
+makes new ones.
 """
 
 from __future__ import annotations
@@ -24,15 +25,41 @@ SOFT = 1  # omp_pause_soft of omp.h: what was set, such as a number of threads, 
 
 
 class _Fork(threading.local):
-    """What is known from before this thread's fork: the pools that could not be released, None if nothing was tried; OpenCV's
-    number of threads, 0 if it is not imported.
+    """What was done before this thread's fork: the pools that could not be released, None if nothing was tried, and whether
+    OpenCV's threads were ended.
     """
 
     kept: list[ctypes.CDLL] | None = None
-    opencv = 0
+    opencv = False
+
+
+class _OpenCV:
+    """OpenCV's threads, which belong to the process: several of its threads may fork at a time.
+
+    forks: how many are under way. number: of threads before the first of them. lost: the threads of the parent's list do not
+    exist in this process, so that the call that ends them would wait forever.
+    """
+
+    def __init__(self, forks: int = 0, number: int = 1, lost: bool = False) -> None:
+        self.lock, self.forks, self.number, self.lost = threading.Lock(), forks, number, lost
+
+    def end(self, library: Any) -> None:
+        with self.lock:
+            if not self.forks:
+                self.number = library.getNumThreads()
+                library.setNumThreads(1)
+            self.forks += 1
+
+    def restore(self, library: Any) -> None:
+        with self.lock:
+            self.forks -= 1
+            if not self.forks and library.getNumThreads() == 1:  # another number was set since
+                library.setNumThreads(self.number)
 
 
 _fork = _Fork()
+_opencv = _OpenCV()
+_inherited: set[str] = set()  # runtimes whose pools are the parent's: to release one would wait forever
 
 
 def _runtimes() -> list[ctypes.CDLL]:
@@ -52,30 +79,32 @@ def _release() -> None:
     _fork.kept = [
         runtime
         for runtime in _runtimes()
-        if not hasattr(runtime, "omp_pause_resource_all") or runtime.omp_pause_resource_all(SOFT)
+        if runtime._name in _inherited
+        or not hasattr(runtime, "omp_pause_resource_all")
+        or runtime.omp_pause_resource_all(SOFT)
     ]
-    if cv2 := _opencv():
-        _fork.opencv = cv2.getNumThreads()
-        cv2.setNumThreads(1)
+    library = sys.modules.get("cv2")
+    if hasattr(library, "setNumThreads") and not _opencv.lost:  # it may be imported at this moment
+        _opencv.end(library)
+        _fork.opencv = True
 
 
 def _resume() -> None:
-    _fork.kept = None
-    if _fork.opencv and (cv2 := _opencv()):
-        cv2.setNumThreads(_fork.opencv)
-    _fork.opencv = 0
-
-
-def _opencv() -> Any:
-    """OpenCV if it is imported, and imported to its end."""
-    return cv2 if hasattr(cv2 := sys.modules.get("cv2"), "setNumThreads") else None
+    if _fork.opencv:
+        _opencv.restore(sys.modules["cv2"])
+    _fork.kept, _fork.opencv = None, False
 
 
 def _start_child() -> None:
     """Have loops make new pools, or keep them on one thread where an old pool is still known."""
     # A fork that is not Python's own, such as uWSGI's, tells the child alone.
+    global _opencv
     kept = _runtimes() if _fork.kept is None else _fork.kept
+    # Other threads, which the child has not, may hold the lock, and fork as well.
+    lost = _opencv.lost or (_fork.kept is None and "cv2" in sys.modules)
+    _opencv = _OpenCV(forks=int(_fork.opencv), number=_opencv.number, lost=lost)
     _resume()
+    _inherited.update(runtime._name for runtime in kept)
     for runtime in kept:
         runtime.omp_set_max_active_levels(0)  # no parallel loop has several threads then, whatever number is set
     if kept:

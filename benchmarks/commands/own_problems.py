@@ -84,11 +84,14 @@ def _picture(impls: Any, request: dict[str, Any]) -> own_files.Picture:
     return problem
 
 
-def _labelled(_: Any, request: dict[str, Any]) -> Any:
+def _labelled(impls: Any, request: dict[str, Any]) -> Any:
     operation, text = request["operation"], request["problem"]
     if operation == "adam_step" and text.isdecimal():
         text = f"n{text}"
     problem = cell.kind(operation).find(text)
+    if operation in operations.OPERATIONS:
+        shapes = problem.input_shape, problem.weight_shape
+        impls.load("cpu.shift").unsupported(*shapes, **problem.arguments, dtype=request["dtype"])
     return replace(problem, dtype=request["dtype"]) if "dtype" in request else problem
 
 

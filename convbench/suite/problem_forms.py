@@ -64,7 +64,7 @@ FORMS = {
 }
 LABELLED = Form({"PROBLEM": _text})  # of all other operations
 LABELLED_CONVOLUTION = Form(LABELLED.arguments, ("dtype",))
-LABEL = re.compile(r"([^/]+/)?n[0-9]+c[0-9].*")  # of a convolution, as tables print it
+LABEL = re.compile(r"n[0-9]+c[0-9]")  # of a convolution, as tables print it, also behind the name of its set
 
 
 def request(operation: str, texts: Sequence[str], options: dict[str, Any], given: Collection[str]) -> dict[str, Any]:
@@ -73,15 +73,16 @@ def request(operation: str, texts: Sequence[str], options: dict[str, Any], given
     options: all, with their defaults. given: the names of those that the user gave. Raises click.UsageError for a missing
     argument or an option that the operation has not, and click.BadParameter for a text that is not what its form says.
     """
-    form, of = FORMS.get(operation, LABELLED), operation
-    if form is CONVOLUTION and texts and LABEL.fullmatch(texts[0]):
-        form, of = LABELLED_CONVOLUTION, "a label, which has the other settings"
+    form = FORMS.get(operation, LABELLED)
+    if form is CONVOLUTION and texts and LABEL.search(texts[0]):
+        form = LABELLED_CONVOLUTION
+        _require_no_sizes(texts[1:], {*CONVOLUTION.options}.intersection(given).difference(form.options))
     if len(texts) < len(form.arguments):
         raise click.UsageError(f"Missing argument '{[*form.arguments][len(texts)]}' of {operation}.")
     every = {name for each in FORMS.values() for name in each.options}
     for name in sorted(every.intersection(given).difference(form.options)):
         has = ", ".join(f"--{option}" for option in form.options) or "none"
-        raise click.UsageError(f"--{name} is not an option of {of}; its options are {has}")
+        raise click.UsageError(f"--{name} is not an option of {operation}; its options are {has}")
     found = {name: value for name, value in options.items() if name not in every or name in form.options}
     for (name, read), text in zip(form.arguments.items(), texts, strict=False):
         found[name.lower()] = read(name, text)
@@ -92,6 +93,13 @@ def request(operation: str, texts: Sequence[str], options: dict[str, Any], given
     if found.get("region"):
         found["region"] = sizes("--region", found["region"], 4, "0x0x120x160")
     return {**found, "operation": operation, "names": list(texts[len(form.arguments) :])}
+
+
+def _require_no_sizes(texts: Sequence[str], options: Collection[str]) -> None:
+    """Raises click.UsageError for what a label has already."""
+    twice = [f"--{name}" for name in sorted(options)] + [text for text in texts if re.fullmatch(r"[0-9]+(x[0-9]+)+", text)]
+    if twice:
+        raise click.UsageError(f"a label already has the weight and all settings but --dtype: leave out {', '.join(twice)}")
 
 
 def _padding(text: str, pair: bool) -> str | list[int]:

@@ -19,19 +19,20 @@ from pathlib import Path
 import numpy as np
 
 SECONDS = 30  # after which a child hangs
-THREADS = []  # at each fork
+THREADS = []  # at each fork, where that is asked for
 
 
 def count_threads():
     """An ended thread is still listed for a moment."""
-    deadline = time.monotonic() + 0.5
+    deadline = time.monotonic() + 2
     while (count := len([*Path("/proc/self/task").iterdir()])) > 1 and time.monotonic() < deadline:
         time.sleep(0.001)
     THREADS.append(count)
 
 
 # Functions run before a fork in reverse order: this one after those of impls.
-os.register_at_fork(before=count_threads)
+if "threads at a fork" in sys.argv:
+    os.register_at_fork(before=count_threads)
 import impls  # noqa: E402
 
 # Implementations by operation; a kind is what their threads are.
@@ -143,6 +144,12 @@ def unannounced():
     return child
 
 
+def forked_again(expected):
+    """In a child of the child that Python was not told of."""
+    with warnings.catch_warnings(action="ignore"):
+        return outcome(lambda: outcome(lambda: differing(expected)), unannounced)
+
+
 def alone(expected, fork):
     """In a child that has to stay on one thread: what differs, the warnings, and how many threads there are after it."""
     import threadpoolctl
@@ -172,6 +179,23 @@ def in_a_loop(expected):
     return found[0]
 
 
+def forking_threads(expected):
+    """OpenCV's number of threads before and after, in the parent and in the children."""
+    import cv2
+
+    def fork():
+        for _ in range(15):
+            found.append(outcome(cv2.getNumThreads))
+
+    before, found = cv2.getNumThreads(), []
+    threads = [threading.Thread(target=fork) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [before, cv2.getNumThreads(), sorted({*found})]
+
+
 def by_data_loader(expected):
     """In the workers of torch's loader, each of which does several."""
     from torch.utils.data import DataLoader, Dataset
@@ -199,6 +223,8 @@ WAYS = {
     "server": served,
     "unannounced": lambda expected: alone(expected, unannounced),
     "in a loop": in_a_loop,
+    "threads that fork at a time": forking_threads,
+    "unannounced and then announced": forked_again,
     "threads at a fork": lambda expected: [outcome(list), THREADS[-1]],
     "data loader": by_data_loader,
 }

@@ -41,6 +41,16 @@ def test_no_thread_holds_a_lock_while_the_process_forks():
     assert outcomes(["threads at a fork"], "kernels", "opencv") == {"threads at a fork": [[], 1]}
 
 
+def test_opencv_keeps_its_number_of_threads():
+    before, after, children = outcomes(["threads that fork at a time"], "opencv")["threads that fork at a time"]
+    assert (after, children) == (before, [before])
+
+
+@pytest.mark.parametrize("kind", ["kernels", "opencv"])
+def test_what_another_library_forked_can_be_forked_again(kind):
+    assert outcomes(["unannounced and then announced"], kind) == {"unannounced and then announced": []}
+
+
 @pytest.mark.slow
 def test_in_the_workers_of_torchs_loader():
     assert outcomes(["data loader"], "kernels", "torch") == {"data loader": []}

@@ -118,8 +118,8 @@
 #define HAS_LARGE_STRIPS 0
 #define MAX_STRIP_COLUMNS 0
 #endif
-/* Bytes of a piece of an image, of which one strip's surroundings lie near for the next; of images that come from memory, where less of them
-   stays near. And rows of outputs of a piece, for each row of taps, at least: the first and last are summed in part for nothing. Zen 4. */
+/* Bytes of a piece of an image, of which one strip's surroundings lie near for the next; where all outputs are MIN_STREAMED_BYTES, less of them
+   stays near. And the fewest rows of a piece for each row of taps: some sums of its first and last rows are thrown away. Zen 4. */
 #define STRIP_PIECE_BYTES (256 << 10)
 #define UNCACHED_STRIP_PIECE_BYTES (64 << 10)
 #define MIN_STRIP_ROWS 4

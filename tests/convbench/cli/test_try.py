@@ -37,6 +37,8 @@ MISTAKES = {
     "no time": ([*SHAPES, "--seconds", "0"], ["--seconds"]),
     "a label of no problem": (["n1c3h16", "cpu.loops"], ["'n1c3h16'", "n1c64h56w56k64r3s3p1"]),
     "a label without an output": (["n1c3h16w16k4r31s3", "cpu.loops"], ["n1c3h16w16k4r31s3", "larger than"]),
+    "a label without channels": (["n1c0h16w16k4r3s3", "cpu.loops"], ["dimension of zero", "(1, 0, 16, 16)"]),
+    "a label without dilation": (["n1c3h16w16k4r3s3d0", "cpu.loops"], ["dilation"]),
 }
 
 

@@ -27,12 +27,17 @@ def test_convolutions(operation):
     assert request(operation, *SHAPES, "a", "b", stride=2) == {**asked, "names": ["a", "b"], "stride": 2}
 
 
-@pytest.mark.parametrize("label", ["n1c3h16w16k4r3s3t2p1x0d2g1", "resnet50/n1c64h56w56k64r3s3p1"])
+@pytest.mark.parametrize(
+    "label", ["n1c3h16w16k4r3s3t2p1x0d2g1", "resnet50/n1c64h56w56k64r3s3p1", "filters/box-n1c1h9w9k1r3s3"]
+)
 def test_labels_of_convolutions(label):
     asked = {**ALWAYS, "problem": label, "dtype": "float64", "operation": "conv2d_backward", "names": ["a"]}
     assert request("conv2d_backward", label, "a", dtype="float64") == asked
-    with pytest.raises(click.UsageError, match="--stride is not an option of a label, which has the other settings"):
-        request("conv2d", label, stride=2)
+    for texts, options, twice in (((), {"stride": 2, "groups": 1}, "--groups, --stride"), (("4x3x3x3",), {}, "4x3x3x3")):
+        with pytest.raises(
+            click.UsageError, match=f"already has the weight and all settings but --dtype: leave out {twice}$"
+        ):
+            request("conv2d", label, *texts, **options)
 
 
 def test_others(tmp_path, monkeypatch):
