@@ -29,6 +29,7 @@ def worker() -> None:
     import impls
     from benchmarks.workloads.problems import Problem
 
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # both sides on one core, since cores differ by their neighbours
     label, x, w, problem = "", None, None, None
     for line in sys.stdin:
         asked, calls = json.loads(line)
@@ -83,18 +84,27 @@ def main() -> None:
 
     native, portable, *rest = sys.argv[1:]
     seconds = float(rest[0]) if rest else 2.0
-    asked = os.environ.pop("IMPLS_CPU", None)
-    both = [start(native), start(portable, **({"IMPLS_CPU": asked} if asked else {}))]
-    labels = dict.fromkeys(problem.label for name in SETS for problem in load_set(name).values())
-    ratios = {label: compare(both, label, seconds) for label in labels}
-    # What was off by chance is not so again.
-    ratios |= {label: max(ratio, compare(both, label, 3 * seconds)) for label, ratio in ratios.items() if ratio < 0.95}
+    labels = list(dict.fromkeys(problem.label for name in SETS for problem in load_set(name).values()))
+    ratios = in_two_processes(native, portable, labels, seconds)
+    # Others again, since a process keeps the memory that it has: what was off by chance is not so twice.
+    slow = [label for label, ratio in ratios.items() if ratio < 0.95]
+    again = in_two_processes(native, portable, slow, 3 * seconds)
+    ratios |= {label: max(ratios[label], again[label]) for label in slow}
     worst = min(ratios, key=ratios.__getitem__)
     mean = statistics.geometric_mean(ratios.values())
     print(f"{len(ratios)} problems: {mean:.3f} in the mean, at worst {ratios[worst]:.3f} ({worst})")
+
+
+def in_two_processes(native: str, portable: str, labels: list[str], seconds: float) -> dict[str, float]:
+    """The ratio of each problem."""
+    level = {"IMPLS_CPU": os.environ["IMPLS_CPU"]} if "IMPLS_CPU" in os.environ else {}
+    both = [start(native, IMPLS_CPU=""), start(portable, **level)]
+    ratios = {label: compare(both, label, seconds) for label in labels}
     for process in both:
+        assert process.stdin is not None
         process.stdin.close()
         process.wait()
+    return ratios
 
 
 if __name__ == "__main__":
