@@ -53,7 +53,7 @@ class _OpenCV:
     def restore(self, library: Any) -> None:
         with self.lock:
             self.forks -= 1
-            if not self.forks and library.getNumThreads() == 1:  # another number was set since
+            if not self.forks and library.getNumThreads() == 1:  # otherwise another one was set since
                 library.setNumThreads(self.number)
 
 
