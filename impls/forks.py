@@ -97,8 +97,8 @@ def _resume() -> None:
 
 def _start_child() -> None:
     """Have loops make new pools, or keep them on one thread where an old pool is still known."""
-    # A fork that is not Python's own, such as uWSGI's, tells the child alone.
     global _opencv
+    # A fork that is not Python's own, such as uWSGI's, tells the child alone.
     kept = _runtimes() if _fork.kept is None else _fork.kept
     # Other threads, which the child has not, may hold the lock, and fork as well.
     lost = _opencv.lost or (_fork.kept is None and "cv2" in sys.modules)

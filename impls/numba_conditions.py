@@ -1,4 +1,6 @@
-"""Checks Numba's requirements: compilation, a cache folder of this user's, and threads that two callers may share."""
+"""Checks Numba's requirements: compilation, a cache folder of this user's, and threads that two callers may share. Says for
+which vectors it compiles.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core.codegen import get_host_cpu_features
 
 from impls import private_cache
 from impls.contract import Unavailable
@@ -29,6 +32,12 @@ def require(name: str, module: Any) -> None:
         _require_own_cache(name, Path(module.__file__), kernel)
         if getattr(kernel, "targetoptions", {}).get("parallel") and (reason := _threads_missing()):
             raise Unavailable(f"{name} cannot be loaded: {reason}; {CURE}")
+
+
+def wide_vectors() -> bool:
+    """Whether Numba compiles for AVX-512: as NUMBA_CPU_FEATURES has it, otherwise as this processor does."""
+    set_features = numba.config.CPU_FEATURES
+    return "+avx512f" in (get_host_cpu_features() if set_features is None else set_features).split(",")
 
 
 def _is_numbas(value: Any) -> bool:

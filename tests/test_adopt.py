@@ -28,7 +28,7 @@ def test_the_page_is_short_and_shows_the_files_that_are_written():
 @pytest.mark.parametrize("word", ["bench", "budget", "paths", "all", "report", "fetch-depth: 0"])
 def test_what_the_page_says_of_the_action_is_so(word):
     inputs = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))["inputs"]
-    assert re.search(f"`{word}[`:]", PAGE)  # also with a value
+    assert f"`{word}`" in PAGE
     assert word in inputs or word == "fetch-depth: 0"
 
 

@@ -76,7 +76,7 @@ def request(operation: str, texts: Sequence[str], options: dict[str, Any], given
     form = FORMS.get(operation, LABELLED)
     if form is CONVOLUTION and texts and LABEL.search(texts[0]):
         form = LABELLED_CONVOLUTION
-        _require_no_sizes(texts[1:], {*CONVOLUTION.options}.intersection(given).difference(form.options))
+        _require_nothing_twice(texts[1:], {*CONVOLUTION.options}.intersection(given).difference(form.options))
     if len(texts) < len(form.arguments):
         raise click.UsageError(f"Missing argument '{[*form.arguments][len(texts)]}' of {operation}.")
     every = {name for each in FORMS.values() for name in each.options}
@@ -95,7 +95,7 @@ def request(operation: str, texts: Sequence[str], options: dict[str, Any], given
     return {**found, "operation": operation, "names": list(texts[len(form.arguments) :])}
 
 
-def _require_no_sizes(texts: Sequence[str], options: Collection[str]) -> None:
+def _require_nothing_twice(texts: Sequence[str], options: Collection[str]) -> None:
     """Raises click.UsageError for what a label has already."""
     twice = [f"--{name}" for name in sorted(options)] + [text for text in texts if re.fullmatch(r"[0-9]+(x[0-9]+)+", text)]
     if twice:

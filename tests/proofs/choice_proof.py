@@ -29,8 +29,7 @@ from benchmarks.workloads import random_problems
 from benchmarks.workloads.problems import Problem, load_set
 from impls.conv2d import arguments, choice, measurements, tuning, wisdom
 
-ROOT = Path(__file__).parents[2]
-SETTINGS = tomllib.loads((ROOT / "benchmarks" / "commands" / "tune.toml").read_text(encoding="utf-8"))
+SETTINGS = tomllib.loads((Path(__file__).parents[2] / "benchmarks" / "commands" / "tune.toml").read_text(encoding="utf-8"))
 SECONDS, ROUNDS, BLOCK = 0.25, 5, 2e-3
 TUNING_SECONDS = 0.2
 LIMITS = {"shipped": 0.9, "rules": 0.9, "tuned": 0.97}

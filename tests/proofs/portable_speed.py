@@ -97,8 +97,7 @@ def main() -> None:
 
 def in_two_processes(native: str, portable: str, labels: list[str], seconds: float) -> dict[str, float]:
     """The ratio of each problem."""
-    level = {"IMPLS_CPU": os.environ["IMPLS_CPU"]} if "IMPLS_CPU" in os.environ else {}
-    both = [start(native, IMPLS_CPU=""), start(portable, **level)]
+    both = [start(native, IMPLS_CPU=""), start(portable)]
     ratios = {label: compare(both, label, seconds) for label in labels}
     for process in both:
         assert process.stdin is not None

@@ -15,16 +15,15 @@ from types import SimpleNamespace
 import numpy as np
 from llvmlite import ir
 from numba import get_num_threads, njit, prange, types
-from numba.core import cgutils, config
-from numba.core.codegen import get_host_cpu_features
+from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
 from impls.contract import implementation
 from impls.conv2d.geometry import empty
+from impls.numba_conditions import wide_vectors
 
-FEATURES = get_host_cpu_features() if config.CPU_FEATURES is None else config.CPU_FEATURES
-WIDE = "+avx512f" in FEATURES.split(",")
+WIDE = wide_vectors()
 WIDTH = 64 if WIDE else 32  # bytes of a vector; wider than the machine's, LLVM takes two for one
 AHEAD = 8  # vectors along the row that are prefetched
 KEPT = {"cache": True, "nogil": True, "fastmath": {"contract"}}

@@ -15,17 +15,16 @@ from collections import namedtuple
 import numpy as np
 from llvmlite import ir
 from numba import get_num_threads, njit, prange, types
-from numba.core import cgutils, config
-from numba.core.codegen import get_host_cpu_features
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from impls import checks
 from impls.contract import implementation
 from impls.conv2d import geometry
+from impls.numba_conditions import wide_vectors
 
 WORK = 4 << 20  # bytes of transformed tiles at a time, which all threads share: they should not leave the outer cache
-FEATURES = get_host_cpu_features() if config.CPU_FEATURES is None else config.CPU_FEATURES
-WIDE = "+avx512f" in FEATURES.split(",")
+WIDE = wide_vectors()
 WIDTH = 64 if WIDE else 32  # bytes of a vector; wider than the machine's, LLVM takes two for one
 PACK = 14 if WIDE else 6  # tiles that the registers hold sums of, beside two vectors of weights
 PACKS = 4  # packs of tiles from products to outputs at a time
